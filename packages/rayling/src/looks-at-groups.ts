@@ -4,7 +4,7 @@
  */
 import type { RewardLoopManager } from "@rayling/reward-loop";
 
-/** What says so, of a loop or of a function that is loaded without one. */
+/** The traits that say so: a loop has them, and a function that is loaded without one. */
 export type GroupTraits = Pick<RewardLoopManager["traits"], "scoresGroups" | "postProcesses">;
 
 export function looksAtGroups({ traits }: { readonly traits: GroupTraits }): boolean {

@@ -60,7 +60,7 @@ export function compareOptionsOf(flags: CompareFlags): CompareOptions {
   };
 }
 
-/** What there is to compare. */
+/** A comparison, as far as flags act on it. */
 export interface Compared {
   readonly judges: number;
   /** The number of samples with a label. */

@@ -75,21 +75,20 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       const judges = judgesOf(input, flags);
       if (judges.length > 1) return compare(judges, comparison);
       const options = readOptions(input, flags);
-      const { labelKey } = options.input;
-      refuseWithoutTables(comparison, labelKey);
-      if (labelKey !== undefined && options.out === STDOUT) {
-        throw new CliError(2, "--label-key needs a file in --out: the comparison reads it.");
-      }
+      checkTables(comparison, options);
       return score(options, comparison);
     },
   );
 }
 
-/** Throws CliError 2 for flags of tables that one judge has with --label-key alone. */
-function refuseWithoutTables(
+/** One judge has tables with --label-key alone. Throws CliError 2. */
+function checkTables(
   { tolerance, labelThreshold, by }: CompareOptions,
-  labelKey: string | undefined,
+  { input: { labelKey }, out }: ScoreOptions,
 ): void {
+  if (labelKey !== undefined && out === STDOUT) {
+    throw new CliError(2, "--label-key needs a file in --out: the comparison reads it.");
+  }
   if (labelKey !== undefined) return;
   const ofTables = { "--tolerance": tolerance, "--label-threshold": labelThreshold, "--by": by };
   const [flag] = Object.entries(ofTables).find(([, value]) => value !== undefined) ?? [];

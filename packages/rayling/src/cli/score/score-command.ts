@@ -20,7 +20,7 @@ import { onRayOption } from "../on-ray-flag.ts";
 import { adviceOn, argsAgain } from "./failure-advice.ts";
 import { labelsOfInput } from "../inputs/labels-of-input.ts";
 import { openSolutions } from "../inputs/solutions.ts";
-import type { SolutionSample } from "../inputs/solutions.ts";
+import type { Solutions, SolutionSample } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
 import { comparisonOf } from "../judges/compared.ts";
 import { judgesLines } from "../judges/judges-text.ts";
@@ -100,13 +100,7 @@ export async function runScore(
       out: file.path,
       isFile: data === undefined,
     };
-    const compared =
-      options.input.labelKey === undefined
-        ? undefined
-        : await comparisonOf([{ name: "score", path: file.path }], {
-            ...comparison,
-            labelOf: await labelsOfInput(solutions),
-          });
+    const compared = await comparedWithLabels(file.path, solutions, options, comparison);
     phase.pause();
     await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);
@@ -118,6 +112,18 @@ export async function runScore(
     data?.close();
     stop.close();
   }
+}
+
+/** Undefined where no flag names the labels. */
+async function comparedWithLabels(
+  path: string,
+  solutions: Solutions,
+  { input }: ScoreOptions,
+  comparison: CompareOptions,
+): Promise<JudgesReport | undefined> {
+  if (input.labelKey === undefined) return undefined;
+  const labelOf = await labelsOfInput(solutions);
+  return comparisonOf([{ name: "score", path }], { ...comparison, labelOf });
 }
 
 /** Returns the options with a baseline only where there is one function, which it can call. */

@@ -171,7 +171,10 @@ export function refusedLoop(
   return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });
 }
 
-/** Returns undefined for what no flag of the manager said: a file of --rewards has managers, too. */
+/**
+ * Returns the flag of the manager to blame. Undefined: there is none, as a file of --rewards has
+ * managers, too.
+ */
 function managerFlag(
   error: unknown,
   { manager, managerOptions }: Pick<ScoreOptions, "manager" | "managerOptions">,

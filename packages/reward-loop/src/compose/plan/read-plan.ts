@@ -235,7 +235,7 @@ function checkCap({ cap = 0 }: SpendOptions = {}, within: string, isPaid: boolea
   notAnOption(placeOf(within, "spend.cap"), wanted, cap);
 }
 
-/** Whether any of several costs something. What has no prices of its own costs what `spend` says. */
+/** Whether any of several costs something: by prices of its own, else by those of `spend`. */
 function arePaid(
   parts: Readonly<Record<string, RewardComponent>>,
   spend: SpendOptions | undefined,
