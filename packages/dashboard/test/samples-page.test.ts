@@ -87,4 +87,45 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await expect.poll(found).toBe("1,001");
     expect(oddities).toEqual([]);
   });
+
+  test("the last of millions of samples can be reached", async () => {
+    const path = join(await folder(), "rewards.jsonl");
+    await writeLog(path, [{ index: 0, question: "1 + 1?", response: "2", score: 1 }]);
+    const served = await serveRewardLogs([path], { port: 0 });
+    onTestFinished(() => served.close());
+    const page = await (await openBrowser()).newPage();
+    // As if the log had more rows than an element can be high.
+    const many = 3_000_000;
+    await page.route("**/api/samples?*", async (route) => {
+      const asked = new URL(route.request().url()).searchParams;
+      const [from, count] = [Number(asked.get("from")), Number(asked.get("count"))];
+      asked.set("from", "0");
+      asked.set("count", "1");
+      const url = new URL(`?${asked.toString()}`, route.request().url()).href;
+      const answer = (await (await route.fetch({ url })).json()) as { rows: object[] };
+      const rows = Array.from({ length: count }, (_, at) => ({
+        ...answer.rows[0],
+        index: from + at,
+      }));
+      await route.fulfill({ json: { ...answer, total: many, found: many, version: -1, rows } });
+    });
+    await page.goto(served.url);
+    await page.locator("#row-0").getByText("2").waitFor();
+    /** Whether the row is there, and not below or above those in sight. */
+    const isSeen = (at: number): Promise<unknown> =>
+      page.evaluate(
+        `(([box, row]) => row !== null && row.top >= box.top && row.bottom <= box.bottom)([document.querySelector('.virtual'), document.getElementById('row-${at}')].map((one) => one?.getBoundingClientRect() ?? null))`,
+      );
+    await page.getByRole("grid", { name: "Samples" }).focus();
+    for (const [key, at] of [
+      ["End", many - 1],
+      ["ArrowUp", many - 2],
+      ["Home", 0],
+      ["ArrowDown", 1],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.locator(`#row-${at}[aria-selected="true"]`).waitFor();
+      expect([key, await isSeen(at)]).toEqual([key, true]);
+    }
+  });
 });

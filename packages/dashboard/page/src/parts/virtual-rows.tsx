@@ -7,6 +7,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const rowHeight = 30;
 
+/** Browsers end elements at 17 (Firefox) or 33 million pixels: rows beyond were out of reach. */
+const highest = 15_000_000;
+
 /** Rows before and behind those in sight. */
 const spare = 10;
 
@@ -27,8 +30,11 @@ export function VirtualRows(props: VirtualRowsProps): JSX.Element {
   const { label, count, chosen, onChoose, onShow, head, cells } = props;
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 600 });
-  const first = Math.max(0, Math.floor(sight.top / rowHeight) - spare);
-  const last = Math.min(count - 1, Math.ceil((sight.top + sight.height) / rowHeight) + spare);
+  const bodyHeight = Math.min(highest, count * rowHeight);
+  const ratio = ratioOf(count, sight.height);
+  const top = sight.top * ratio;
+  const first = Math.max(0, Math.floor(top / rowHeight) - spare);
+  const last = Math.min(count - 1, Math.ceil((top + sight.height) / rowHeight) + spare);
   const look = (): void => {
     const { current } = box;
     if (current !== null) setSight({ top: current.scrollTop, height: current.clientHeight });
@@ -39,9 +45,12 @@ export function VirtualRows(props: VirtualRowsProps): JSX.Element {
     const at = Math.min(count - 1, Math.max(0, to));
     const { current } = box;
     if (current === null || count === 0) return;
-    const [above, below] = [at * rowHeight, (at + 2) * rowHeight - current.clientHeight];
-    if (current.scrollTop > above) current.scrollTop = above;
-    else if (current.scrollTop < below) current.scrollTop = below;
+    const { clientHeight } = current;
+    const [above, below] = [at * rowHeight, (at + 2) * rowHeight - clientHeight];
+    const moved = ratioOf(count, clientHeight);
+    // A browser may round to whole pixels, each of which may be more than a row: to the inner side.
+    if (current.scrollTop * moved > above) current.scrollTop = Math.floor(above / moved);
+    else if (current.scrollTop * moved < below) current.scrollTop = Math.ceil(below / moved);
     onChoose(at);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -67,7 +76,7 @@ export function VirtualRows(props: VirtualRowsProps): JSX.Element {
       <div role="row" class="virtual-head" aria-rowindex={1}>
         {head}
       </div>
-      <div role="rowgroup" class="virtual-body" style={{ height: `${count * rowHeight}px` }}>
+      <div role="rowgroup" class="virtual-body" style={{ height: `${bodyHeight}px` }}>
         {shown.map((at) => (
           <div
             key={at}
@@ -75,7 +84,7 @@ export function VirtualRows(props: VirtualRowsProps): JSX.Element {
             role="row"
             aria-rowindex={at + 2}
             aria-selected={at === chosen}
-            style={{ top: `${at * rowHeight}px` }}
+            style={{ top: `${at * rowHeight - top + sight.top}px` }}
             onClick={() => onChoose(at)}
           >
             {cells(at)}
@@ -84,6 +93,13 @@ export function VirtualRows(props: VirtualRowsProps): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** How many pixels of all rows a pixel of the scroll bar stands for: more than 1 of many rows. */
+function ratioOf(count: number, height: number): number {
+  const [whole, shown] = [count * rowHeight, Math.min(highest, count * rowHeight)];
+  // The row of column headers is scrolled over, too.
+  return whole === shown ? 1 : (whole + rowHeight - height) / (shown + rowHeight - height);
 }
 
 function targetOf(key: string, at: number, page: number, count: number): number | undefined {
