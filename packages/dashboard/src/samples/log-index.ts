@@ -3,12 +3,12 @@
  * search, and the place of its lines in the file. A log that grows is read on from where it ended.
  * A page need not wait for all of a big log: its first rows are there while the others are read.
  */
-import { open, stat } from "node:fs/promises";
-import type { FileHandle } from "node:fs/promises";
 import { HttpRefusal } from "@rayling/core/http";
-import { LineMarks, readJsonl } from "@rayling/data-proto";
+import { readJsonl } from "@rayling/data-proto";
 import { isOfPart, isRecord, RewardLogError, takesPlaceOf } from "@rayling/reward-loop/reward-log";
 import type { RewardRecord } from "@rayling/reward-loop/reward-log";
+import { LogFile } from "./log-file.ts";
+import type { Line } from "./log-file.ts";
 import { shownResponse } from "./shown-response.ts";
 import { TextSearch } from "./text-search.ts";
 
@@ -17,14 +17,6 @@ export interface PartScore {
   readonly name: string;
   readonly score: number | null;
   readonly line: Line;
-}
-
-/** Where a line is; of a packed file the record itself is kept. */
-type Line = Place | RewardRecord;
-
-interface Place {
-  readonly start: number;
-  readonly end: number;
 }
 
 export interface SampleRow extends Pick<
@@ -72,6 +64,7 @@ const usualFirstLook: FirstLook = { ms: 300, rows: 1000 };
 
 export class LogIndex {
   readonly path: string;
+  readonly #file: LogFile;
   readonly #firstLook: FirstLook;
   readonly rows: SampleRow[] = [];
   readonly texts: TextSearch = new TextSearch();
@@ -90,21 +83,14 @@ export class LogIndex {
   #line = 0;
   /** Where it ends, and how many malformed lines precede it: those behind it are read again. */
   #upTo = { end: 0, malformed: 0 };
-  #size = -1;
-  /** The number of the file in its file system. */
-  #file = -1;
-  #mtimeMs = -1;
-  readonly #marks: LineMarks = new LineMarks();
-  /** Whether a line is not where it was read. */
-  #isOutdated = false;
   #reading: { readonly whole: Promise<void>; readonly enough: Promise<void> } | undefined;
   /** Bytes that are to be read now. */
   #goal = 0;
-  #handle: Promise<FileHandle> | undefined;
   readonly #closing = new AbortController();
 
   constructor(path: string, firstLook: FirstLook = usualFirstLook) {
     this.path = path;
+    this.#file = new LogFile(path);
     this.#firstLook = firstLook;
   }
 
@@ -125,7 +111,7 @@ export class LogIndex {
   /** How much of the log is here, of 1; undefined: a packed log is being read. */
   get share(): number | undefined {
     if (this.#reading === undefined || this.#goal === 0) return 1;
-    return this.path.endsWith(".gz") ? undefined : Math.min(1, this.#upTo.end / this.#goal);
+    return this.#file.isPacked ? undefined : Math.min(1, this.#upTo.end / this.#goal);
   }
 
   /** Returns the row of that index in the input; undefined where there is none. */
@@ -145,20 +131,19 @@ export class LogIndex {
    */
   async whole(row: SampleRow): Promise<WholeSample> {
     const lines = [row.line, ...row.parts.map(({ line }) => line)];
-    const found = await Promise.all(lines.map((line) => this.#recordAt(line)));
+    const found = await Promise.all(lines.map((line) => this.#file.recordAt(line)));
     const [record, ...parts] = found.flatMap((one) =>
       one?.index === row.index && one.sample === row.sample ? one : [],
     );
     if (record !== undefined && parts.length === row.parts.length) return { record, parts };
-    this.#isOutdated = true;
+    this.#file.outdate();
     throw new HttpRefusal(503, "log_changed", `${this.path} is being written anew: ask again`);
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#reading?.whole.catch(() => undefined);
-    await (await this.#handle)?.close();
-    this.#handle = undefined;
+    await this.#file.close();
   }
 
   #read(): { readonly whole: Promise<void>; readonly enough: Promise<void> } {
@@ -171,17 +156,10 @@ export class LogIndex {
   }
 
   async #readOn(isEnough: () => void): Promise<void> {
-    const isPacked = this.path.endsWith(".gz");
-    // The reader reports a file that is not there.
-    const none = { size: 0, ino: -1, mtimeMs: -1 };
-    const { size, ino, mtimeMs } = await stat(this.path).catch(() => none);
-    const isSame = size === this.#size && ino === this.#file && mtimeMs === this.#mtimeMs;
-    if (isSame && ino !== -1 && !this.#isOutdated) return;
-    const isOther = size < this.#size || ino !== this.#file || this.#isOutdated;
-    // A packed file, and one that was written anew, is read from its start.
-    if (isPacked || isOther || !(await this.#marks.areIn(this.path))) await this.#forget();
-    this.#file = ino;
-    this.#mtimeMs = mtimeMs;
+    const { isPacked } = this.#file;
+    const { size, news } = await this.#file.look();
+    if (news === "none") return;
+    if (news === "anew") this.#forget();
     this.#goal = size;
     const { signal } = this.#closing;
     const enoughAt = performance.now() + this.#firstLook.ms;
@@ -199,24 +177,20 @@ export class LogIndex {
       if (!isRecord(value)) throw new RewardLogError(this.path, linesBefore + line);
       this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
-      this.#marks.add(one);
+      this.#file.add(one);
       this.#upTo = { end: place.end, malformed: this.malformed };
       if (this.rows.length >= this.#firstLook.rows && performance.now() >= enoughAt) isEnough();
     }
     if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
-    this.#size = size;
+    this.#file.end(size);
   }
 
-  async #forget(): Promise<void> {
-    await (await this.#handle)?.close();
-    this.#handle = undefined;
+  #forget(): void {
     this.rows.length = 0;
     this.texts.clear();
     this.#byIndex.clear();
     this.#bySample.clear();
     this.#waiting.clear();
-    this.#marks.clear();
-    this.#isOutdated = false;
     this.#hasLostPlaces = false;
     this.malformed = 0;
     this.#line = 0;
@@ -256,26 +230,6 @@ export class LogIndex {
       this.#hasLostPlaces = false;
     }
     return this.#bySample.get(sample);
-  }
-
-  /** Undefined: there is none. */
-  async #recordAt(line: Line): Promise<RewardRecord | undefined> {
-    if (!("start" in line)) return line;
-    this.#handle ??= open(this.path, "r");
-    const bytes = Buffer.allocUnsafe(line.end - line.start);
-    const { bytesRead } = await (await this.#handle).read(bytes, 0, bytes.length, line.start);
-    const value = jsonOf(bytes.toString("utf8", 0, bytesRead));
-    return isRecord(value) ? value : undefined;
-  }
-}
-
-/** Undefined: it is none. */
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
   }
 }
 

@@ -24,6 +24,7 @@ import type { TrainingSettings } from "../settings/training-settings.ts";
 export interface FirstValidation {
   /** Number of the last finished step: 0 before training. */
   readonly step: number;
+  /** Metrics of the validation by their names. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Tells its prompts from others, whose metrics are no measure for these. */
   readonly fingerprint: string;
