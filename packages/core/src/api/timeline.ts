@@ -21,7 +21,7 @@ export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
   const trace = await asked((directory) => directory.timeline());
   if (path === undefined) return trace;
   try {
-    await writeFile(path, JSON.stringify(trace));
+    await writeFile(path, textOf(trace));
   } catch (cause) {
     const why = asError(cause).message;
     throw new InvalidOptionError("path", `timeline: ${show(path)} cannot be written: ${why}`, {
@@ -29,4 +29,18 @@ export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
     });
   }
   return trace;
+}
+
+/** So many events are one write. */
+const eventsAtOnce = 1000;
+
+/** Yields a line for each event. All of them may be longer than a string can be. */
+function* textOf(trace: readonly TraceEvent[]): Generator<string, void, undefined> {
+  yield "[";
+  for (let start = 0; start < trace.length; start += eventsAtOnce) {
+    const events = trace.slice(start, start + eventsAtOnce);
+    const text = events.map((event) => JSON.stringify(event)).join(",\n");
+    yield start === 0 ? `\n${text}` : `,\n${text}`;
+  }
+  yield "\n]\n";
 }
