@@ -7,6 +7,7 @@ export {
   type HttpEndpointOptions,
   type HttpExchange,
   type HttpHandler,
+  type RefusedRequest,
 } from "./transport/http/endpoint.ts";
 export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";

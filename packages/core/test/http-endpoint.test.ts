@@ -266,6 +266,47 @@ describe("what a handler throws", () => {
   });
 });
 
+test("each refusal is reported once, with what was read of its request", async () => {
+  const said: unknown[] = [];
+  const { handle, come } = waiting();
+  const endpoint = await listen(
+    async (one) => {
+      if (one.request.method === "GET") return handle(one);
+      one.response.end(await one.body());
+    },
+    {
+      limits: { maxBodyBytes: 10, maxRequests: 1, requestTimeoutMs: 600 },
+      onRefused: ({ method, path, status, code }) => said.push([method, path, status, code]),
+    },
+  );
+  const sent = async (text: string): Promise<void> => {
+    const client = connectTo(endpoint);
+    client.send(text);
+    await client.answers();
+  };
+  const nowhere = lastGet.replace("GET /", "GET /nowhere?a");
+  for (const text of [nowhere, post(11), "no HTTP\r\n\r\n", `${post(10)}0123`]) await sent(text);
+  await sent(lastGet.replace("GET / ", "CONNECT localhost:1 "));
+  await sent(
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n01234567890",
+  );
+  const held = connectTo(endpoint);
+  held.send(lastGet);
+  const [first] = await come(1);
+  await sent(lastGet);
+  first?.response.end();
+  await held.answers();
+  expect(said).toEqual([
+    ["GET", "/nowhere", 404, "path_not_allowed"],
+    ["POST", "/", 413, "body_too_large"],
+    [undefined, undefined, 400, "malformed_request"],
+    ["POST", "/", 408, "request_timeout"],
+    ["CONNECT", "localhost:1", 405, "method_not_allowed"],
+    ["POST", "/", 413, "body_too_large"],
+    ["GET", "/", 503, "too_many_requests"],
+  ]);
+});
+
 describe("a token as the password of a user", () => {
   const token = "a-token-of-some-length";
   const statusOf = async (

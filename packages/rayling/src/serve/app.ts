@@ -68,7 +68,10 @@ export function createApp(parts: AppParts): App {
   app.onError((error) => responseOf(refusalFor(error)));
   app.notFound((c) => {
     const problem = `this endpoint has no path ${c.req.path}`;
-    return responseOf(new HttpRefusal(404, "path_not_allowed", problem));
+    const refusal = new HttpRefusal(404, "path_not_allowed", problem);
+    const { status, code } = refusal;
+    parts.notes.addRefused({ method: c.req.method, path: c.req.path, status, code });
+    return responseOf(refusal);
   });
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", async (c) => {

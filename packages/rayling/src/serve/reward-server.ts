@@ -15,7 +15,7 @@ import { createApp } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
 import type { ServeLimits } from "./limits.ts";
 import { refusePacked } from "./request-body.ts";
-import { isScoring, routes } from "./routes.ts";
+import { routes, scoringPath } from "./routes.ts";
 
 export interface RewardServerOptions extends Omit<AppParts, "notReady" | "maxSamples"> {
   readonly host: string;
@@ -54,7 +54,7 @@ export class RewardServer {
 
   /** Resolves when it listens; rejects as `listen` does. */
   static async start(options: RewardServerOptions): Promise<RewardServer> {
-    const { host, port, token, allowedHosts, limits, scores } = options;
+    const { host, port, token, allowedHosts, limits, scores, notes } = options;
     const underWay = new Set<HttpExchange>();
     const parts: { server?: RewardServer } = {};
     const isDraining = (): boolean => parts.server?.isDraining === true;
@@ -85,6 +85,7 @@ export class RewardServer {
           { path: "/ng-rollout/*", methods: ["GET", "POST"] },
         ],
         holdsProcess: true,
+        onRefused: (refused) => notes.addRefused(refused),
         limits: {
           maxConnections: limits.maxConnections,
           maxRequests: limits.maxRequests,
@@ -97,7 +98,7 @@ export class RewardServer {
       },
       async (exchange) => {
         const { path, signal } = exchange;
-        if (isScoring(path)) {
+        if (scoringPath(path) !== undefined) {
           if (isDraining()) throw ending;
           underWay.add(exchange);
           signal.addEventListener("abort", () => underWay.delete(exchange), { once: true });

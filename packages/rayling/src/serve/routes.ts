@@ -90,8 +90,8 @@ export const routes: readonly Route[] = [
  */
 export const rolloutPrefix: RegExp = /^\/ng-rollout\/[A-Za-z0-9][A-Za-z0-9._-]*(?=\/)/;
 
-/** Says whether the path asks for scores. */
-export function isScoring(path: string): boolean {
+/** Returns the path of the route that the path means, if that asks for scores. */
+export function scoringPath(path: string): string | undefined {
   const own = path.replace(rolloutPrefix, "");
-  return routes.some((route) => route.isScoring === true && route.path === own);
+  return routes.find((route) => route.isScoring === true && route.path === own)?.path;
 }

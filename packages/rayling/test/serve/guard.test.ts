@@ -2,7 +2,8 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { RequestNotes } from "../../src/serve/request-notes.ts";
 import { folder, inProcess, rayling } from "../command.ts";
 import { ask, type Gate, gate, reward, type Running, serve } from "./served.ts";
 
@@ -120,6 +121,55 @@ describe("on the loopback without one", () => {
     for (const { status: answered } of await Promise.all(held)) expect(answered).toBe(200);
     expect((await ask(`${open.url}/score`, sample)).status).toBe(200);
   });
+});
+
+test("what is refused before it is read is counted and logged, by its path if that is one", async () => {
+  const packed = { headers: { "content-encoding": "gzip" } };
+  const count = async (labels: string): Promise<number> => {
+    const { text } = await ask(`${open.url}/metrics`);
+    const line = text
+      .split("\n")
+      .find((one) => one.startsWith(`ray_reward_requests_total{${labels}}`));
+    return Number(line?.split(" ").at(-1) ?? 0);
+  };
+  const unpacked = 'path="/score/batch",status="415"';
+  const other = 'path="other",status="404"';
+  const before = [await count(unpacked), await count(other)];
+  const url = `${open.url}/ng-rollout/r1/score/batch`;
+  expect((await ask(url, { samples: [] }, packed)).status).toBe(415);
+  expect((await ask(`${open.url}/scores`, sample)).status).toBe(404);
+  expect((await ask(`${open.url}/ng-rollout/r1/scores`, sample)).status).toBe(404);
+  expect([await count(unpacked), await count(other)]).toEqual(
+    before.map((n, index) => n + index + 1),
+  );
+  await expect
+    .poll(open.log)
+    .toMatch(/Z POST \/score\/batch 415 refused error=unsupported_encoding\n/);
+});
+
+test("a flood of refused requests is logged in part, and counted in the log", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const lines: string[] = [];
+  const notes = new RequestNotes((line) => lines.push(line));
+  const flood = (count: number): void => {
+    for (let left = count; left > 0; left--)
+      notes.addRefused({
+        method: undefined,
+        path: undefined,
+        status: 408,
+        code: "request_timeout",
+      });
+  };
+  flood(25);
+  expect(lines).toEqual(
+    Array.from({ length: 20 }, () => "- other 408 refused error=request_timeout"),
+  );
+  vi.advanceTimersByTime(1000);
+  expect(lines.slice(20)).toEqual(["refused 5 more requests in 1 s"]);
+  flood(1);
+  vi.advanceTimersByTime(1000);
+  expect(lines).toHaveLength(22);
 });
 
 describe("is not started", () => {

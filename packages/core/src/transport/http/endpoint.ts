@@ -38,6 +38,22 @@ export interface HttpEndpointOptions extends Pick<
   /** Whether the process lives as long as the endpoint. Default false. */
   readonly holdsProcess?: boolean;
   readonly limits?: Partial<HttpLimits>;
+  /**
+   * Called for each refusal that the endpoint sends: of the guard, of the limits, and what the
+   * handler rejects with. A client that goes before is none. Must not throw.
+   */
+  readonly onRefused?: (refused: RefusedRequest) => void;
+}
+
+/** A request that got a refusal. */
+export interface RefusedRequest {
+  /** Undefined where the head of the request could not be read, or did not arrive. */
+  readonly method: string | undefined;
+  /** As the client sent it: it may be any text. Undefined as the method is. */
+  readonly path: string | undefined;
+  readonly status: number;
+  /** The code of the HttpRefusal. */
+  readonly code: string;
 }
 
 /** A request that the guard has accepted. */
@@ -71,6 +87,7 @@ export class HttpEndpoint {
   readonly #handle: HttpHandler;
   readonly #limits: HttpLimits;
   readonly #holdsProcess: boolean;
+  readonly #onRefused: HttpEndpointOptions["onRefused"];
   readonly #judge: (request: IncomingMessage) => HttpRefusal | undefined;
   readonly #connections: Connections = new Connections();
   /** Sockets that got a refusal without a response object. Their later bytes are not read. */
@@ -85,6 +102,7 @@ export class HttpEndpoint {
     const { token, tokenHint, basicUser, cookie, hostsOption } = options;
     this.#handle = handle;
     this.#holdsProcess = options.holdsProcess ?? false;
+    this.#onRefused = options.onRefused;
     this.#limits = limits;
     const whom = { allowedHosts, hostsOption, browsers, token, tokenHint, basicUser, cookie };
     this.#judge = httpGuard({ ...limits, ...whom, routes });
@@ -170,9 +188,10 @@ export class HttpEndpoint {
       const problem = "only 100-continue can be expected here";
       this.#refuse(request, response, new HttpRefusal(417, "expectation_failed", problem));
     });
-    server.on("connect", (_request, socket: Socket) => {
+    server.on("connect", (request, socket: Socket) => {
       const problem = "this is no proxy to other servers";
-      this.#endWith(socket, new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" }));
+      const refusal = new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" });
+      this.#endWith(socket, refusal, request);
     });
     server.on("clientError", (error: ParseError, socket: Socket) => this.#failed(error, socket));
   }
@@ -280,6 +299,13 @@ export class HttpEndpoint {
     const isEnd = hasRest || !goesOn.has(refusal.status) || this.#closing !== undefined;
     const connection = this.#connections.of(request.socket);
     if (isEnd && connection !== undefined) connection.isEnding = true;
+    const { method } = request;
+    this.#onRefused?.({
+      method,
+      path: pathOf(request),
+      status: refusal.status,
+      code: refusal.code,
+    });
     response.writeHead(refusal.status, { ...headers, ...(isEnd ? { connection: "close" } : {}) });
     if (!hasRest || isAsking) return void response.end(body);
     response.write(body);
@@ -287,8 +313,11 @@ export class HttpEndpoint {
   }
 
   /** Gives the client a moment to read the answer and end the connection. */
-  #endWith(socket: Socket, refusal: HttpRefusal): void {
+  #endWith(socket: Socket, refusal: HttpRefusal, request?: IncomingMessage): void {
     this.#ended.add(socket);
+    const { status, code } = refusal;
+    const path = request && pathOf(request);
+    this.#onRefused?.({ method: request?.method, path, status, code });
     socket.end(rawAnswerOf(refusal));
     const late = setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.once("close", () => clearTimeout(late));
