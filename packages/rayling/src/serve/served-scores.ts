@@ -126,12 +126,16 @@ export class ServedScores {
     return this.#problem;
   }
 
-  /** Throws HttpRefusal 422 where one of the keys was given to another sample before. */
+  /**
+   * Throws HttpRefusal 422 where one of the keys was given to another sample before. A sample that
+   * is too deep to be compared claims no key: it is too deep to be scored, too, so nothing that
+   * runs is asked twice.
+   */
   claims(samples: readonly RewardSample[], keys: readonly (string | undefined)[]): Claim[] {
     const here = new Map<string, string>();
     return samples.map((sample, index) => {
       const key = keys[index];
-      if (key === undefined) return { sample };
+      if (key === undefined || isDeeper(sample, comparedLevels)) return { sample };
       const digest = sampleKey(sample);
       const known = this.#known.get(key) ?? this.#pending.get(key);
       const older = this.#known.get(key)?.older ?? [];
@@ -266,6 +270,23 @@ export class ServedScores {
       this.#characters -= oldest[1].text.length;
     }
   }
+}
+
+/** No sample of more than 500 levels can be scored. `sampleKey` reads more than 2,000. */
+const comparedLevels = 1000;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  let level = [value];
+  for (let left = levels; level.length > 0; left--) {
+    if (left < 0) return true;
+    const below: unknown[] = [];
+    for (const holder of level) {
+      if (typeof holder !== "object" || holder === null) continue;
+      for (const one of Object.values(holder)) if (typeof one === "object") below.push(one);
+    }
+    level = below;
+  }
+  return false;
 }
 
 async function readKeys(

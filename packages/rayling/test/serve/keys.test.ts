@@ -55,6 +55,23 @@ test("the same key gets the same answer, by header or id, and nothing runs again
   expect(judge.runs.get("a")).toBe(2);
 });
 
+test("a sample that is too deep to be scored is answered alike, and takes no key", async () => {
+  const deep = (levels: number, id: string): Promise<Answered> =>
+    ask(
+      `${server.url}/score`,
+      `{"response":"1","id":"${id}","extra_info":{"a":${"[".repeat(levels)}${"]".repeat(levels)}}}`,
+    );
+  for (const levels of [900, 3000, 100_000]) {
+    const id = `deep-${levels}`;
+    for (const { status, body } of [await deep(levels, id), await deep(levels, id)]) {
+      expect([levels, status]).toEqual([levels, 200]);
+      expect(body).toMatchObject({ id, error: { code: "INVALID_SAMPLE" } });
+    }
+  }
+  expect((await asking(server, "0", {}, "deep-3000")).status).toBe(200);
+  expect((await asking(server, "0", {}, "deep-900")).status).toBe(422);
+});
+
 test("who asks while a key is under way waits for the one answer", async () => {
   judge.hold(() => true);
   const both = [asking(server, "ask:a", {}, "k2"), asking(server, "ask:a", {}, "k2")];
