@@ -66,13 +66,7 @@ export function createApp(parts: AppParts): App {
     getPath: (request) => new URL(request.url).pathname.replace(rolloutPrefix, ""),
   });
   app.onError((error) => responseOf(refusalFor(error)));
-  app.notFound((c) => {
-    const problem = `this endpoint has no path ${c.req.path}`;
-    const refusal = new HttpRefusal(404, "path_not_allowed", problem);
-    const { status, code } = refusal;
-    parts.notes.addRefused({ method: c.req.method, path: c.req.path, status, code });
-    return responseOf(refusal);
-  });
+  app.notFound((c) => notFound(parts, c));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", async (c) => {
     const reason = await notReady();
@@ -120,6 +114,13 @@ export function createApp(parts: AppParts): App {
     const texts = served.map((one, index) => outcomeText(one, named(ids[index])));
     return json(`{"outcomes":[${texts.join(",")}]}`);
   }
+}
+
+function notFound({ notes }: AppParts, { req }: Context<AppEnv>): Response {
+  const refusal = new HttpRefusal(404, "path_not_allowed", `this endpoint has no path ${req.path}`);
+  const { status, code } = refusal;
+  notes.addRefused({ method: req.method, path: req.path, status, code });
+  return responseOf(refusal);
 }
 
 async function scoreForm(parts: AppParts, form: Form, c: Context<AppEnv>): Promise<Response> {
