@@ -85,7 +85,7 @@ export const noTraits: ExecutorTraits = {
 /** The loop of an executor, as far as it has to know it. */
 export interface ExecutorContext {
   /** Limits of the endpoint that its samples ask. */
-  readonly limits?: PolicySettings["limits"];
+  readonly ofEndpoint?: PolicySettings["limits"];
   /** The version that the loop has read. */
   readonly version?: RewardVersion | undefined;
 }
@@ -124,7 +124,7 @@ export class ScoreExecutor {
     settings: PipelineSettings,
     place: RunTablePlace,
     atOnce: number,
-    { limits, version }: ExecutorContext = {},
+    { ofEndpoint, version }: ExecutorContext = {},
   ) {
     this.#queue = new SampleQueue(
       atOnce,
@@ -143,8 +143,8 @@ export class ScoreExecutor {
       const all = together(current?.seen.used, used as TokenUsage);
       if (all !== undefined) current?.saw({ used: all });
     });
-    if (limits !== undefined) {
-      const gate = new RequestGate(limits, this.#tracker);
+    if (ofEndpoint !== undefined) {
+      const gate = new RequestGate(ofEndpoint, this.#tracker);
       requests.subscribe((request) => gate.announced(request));
     }
     // Registered before the handlers of the user's modules, which may take their time.

@@ -229,8 +229,9 @@ function checkManager(manager: Inherited["manager"]): void {
 }
 
 /** Throws RewardLoopOptionError for a cap that is never reached, as nothing costs anything. */
-function checkCap({ cap = 0 }: SpendOptions = {}, within: string, isPaid: boolean): void {
-  if (cap === 0 || isPaid) return;
+function checkCap(spend: SpendOptions | undefined, within: string, isPaid: boolean): void {
+  const cap = spend?.cap;
+  if (cap === undefined || cap === 0 || isPaid) return;
   const wanted = "left out without prices, by which it would be reached";
   notAnOption(placeOf(within, "spend.cap"), wanted, cap);
 }
@@ -241,9 +242,9 @@ function arePaid(
   spend: SpendOptions | undefined,
 ): boolean {
   return Object.values(parts).some(({ spend: own = spend, cascade }) => {
-    const { whenReached = "stop" } = own ?? {};
+    const next = own === spend ? undefined : own?.whenReached;
     // It takes over from this one, and costs nothing without prices of its own.
-    const isPaidLater = own !== spend && whenReached !== "stop" && hasPrice(whenReached.spend);
+    const isPaidLater = next !== undefined && next !== "stop" && hasPrice(next.spend);
     return isPaidLater || (cascade === undefined ? hasPrice(own) : arePaid(cascade, own));
   });
 }

@@ -75,7 +75,7 @@ export class ExecutorCalls {
       },
       maxConcurrency: slots + mostCalls,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
-    }).remote(settings.pipeline, table, concurrency, { limits: policy.limits, version });
+    }).remote(settings.pipeline, table, concurrency, { ofEndpoint: policy.limits, version });
     this.#exchange = new Exchange({
       call: (runs, isLast) => this.#take(runs, isLast),
       alone: (run) => this.#alone(run),
