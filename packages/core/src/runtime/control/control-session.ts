@@ -35,8 +35,11 @@ const partEvents = 10_000;
 /** The most characters of one text in a row: user errors may have any length. */
 const maxText = 16 * 1024;
 
-/** The end of the session waits this long for a client to read the rest, in ms. */
-const lastWordsMs = 500;
+/**
+ * The end of the session waits this long for the next question of a client that reads the rest, in
+ * ms. What is kept has a bound, and so has the number of questions.
+ */
+const lastWordsMs = 1_000;
 
 export class ControlSession {
   readonly #channel: Channel;
@@ -49,6 +52,7 @@ export class ControlSession {
   #follows = false;
   #asksToStop = false;
   #onQuiet: (() => void) | undefined;
+  #lastWords: NodeJS.Timeout | undefined;
 
   constructor(channel: Channel, answers: ControlAnswers) {
     this.#channel = channel;
@@ -63,10 +67,10 @@ export class ControlSession {
     if (this.#asksToStop) return;
     if (!this.#isQuiet && this.#channel.isOpen) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, lastWordsMs);
+      this.#lastWords = setTimeout(resolve, lastWordsMs);
       this.#onQuiet = resolve;
       await promise;
-      clearTimeout(timer);
+      clearTimeout(this.#lastWords);
     }
     this.#channel.close(cause);
   }
@@ -106,6 +110,7 @@ export class ControlSession {
       throw new RaySystemError(`at most ${maxAsked} questions are answered at the same time`);
     }
     this.#asked += 1;
+    this.#lastWords?.refresh();
     try {
       return await answer();
     } finally {
