@@ -1,6 +1,8 @@
 /**
  * A worker that a caller has leased, with the tasks that it was sent and has not answered: the
- * first runs, and short ones stand behind it, so that it does not wait for the next one.
+ * first runs, and others stand behind it, so that it does not wait for the next one. Short ones
+ * stand there in numbers. One that takes some milliseconds stands there alone, and goes to whoever
+ * is idle first.
  *
  * When a worker is lost, the claims of its tasks tell which had begun. Without claims only one is
  * sent at a time.
@@ -14,7 +16,7 @@ import type { Call } from "../call.ts";
 /** Expected time of all tasks that stand at a worker, in ms: nobody waits longer because of it. */
 const standingMs = 1;
 
-/** A task stands behind others only if it takes at most this time, in ms. */
+/** A task stands behind several others only if it takes at most this time, in ms. */
 const shortMs = 0.5;
 
 const mostStanding = 64;
@@ -22,15 +24,16 @@ const mostStanding = 64;
 /** So many times what may stand at a worker is a surplus. */
 const leastSurplus = 2;
 
-/** After this time a task is taken for a long one, in ms. */
+/** After this time a task is taken for a long one, in ms: nothing stands behind it. */
 const longTaskMs = 5;
 
-/** Arguments of a task that stands, in bytes. */
-const mostBytes = 4096;
+/** Arguments of all tasks that may stand at a worker, in bytes. */
+const mostBytes = 256 * 1024;
 
 /** How many tasks of that duration may be at a worker, the one that runs included. */
 export function mostAtOnce({ ms }: MeanDuration): number {
-  return ms > shortMs ? 1 : Math.min(mostStanding, 1 + Math.ceil(standingMs / ms));
+  if (ms > longTaskMs) return 1;
+  return ms > shortMs ? 2 : Math.min(mostStanding, 1 + Math.ceil(standingMs / ms));
 }
 
 export class LeasedWorker {
@@ -48,6 +51,7 @@ export class LeasedWorker {
   #isHeld = false;
   /** Whether it has had as many as it may: it gets others, all at once, when half are answered. */
   #isFull = false;
+  #hasAnswered = false;
 
   constructor(session: Session, untilMs: number) {
     this.session = session;
@@ -93,15 +97,18 @@ export class LeasedWorker {
     // The host may wait for the arguments of the first, and begin another before it.
     if ((this.first?.args.dependencies.length ?? 0) > 0) return false;
     if (args.dependencies.length > 0 || args.signals !== undefined) return false;
+    // The other workers, which are leased one by one, get their first task before that.
+    if (!this.#hasAnswered && !isShort(call)) return false;
     const most = Math.min(mostOf(call), mostOf(this.first));
     if (this.#sent.length >= most) this.#isFull = true;
     else if (this.#sent.length <= most >> 1) this.#isFull = false;
-    if (this.#isFull || sizeOf(args.values) > mostBytes) return false;
+    if (this.#isFull || sizeOf(args.values) > mostBytes / (most - 1)) return false;
     return this.session.requests.opensClaim();
   }
 
   /** It has its answer. */
   answered(call: Call, nowMs: number): void {
+    this.#hasAnswered = true;
     if (this.first !== call) return this.returned(call);
     this.#sent.shift();
     call.plan.duration?.note(nowMs - this.#sinceMs);
@@ -116,6 +123,12 @@ export class LeasedWorker {
     const most = mostOf(this.first);
     if (this.#sent.length <= leastSurplus * most) return [];
     return this.#sent.slice(most).filter((call) => this.takesBack(call));
+  }
+
+  /** Takes back the last task that stands at it, for an idle worker, where that is worth it. */
+  takeBackLast(): Call | undefined {
+    const last = this.#sent.at(-1);
+    return last !== undefined && !isShort(last) && this.takesBack(last) ? last : undefined;
   }
 
   /** It did not begin. */
@@ -145,6 +158,11 @@ export class LeasedWorker {
     this.#sinceMs = nowMs;
     this.#isHeld = false;
   }
+}
+
+/** Short ones are through sooner than they could be anywhere else. */
+function isShort({ plan: { duration } }: Call): boolean {
+  return duration !== undefined && duration.ms <= shortMs;
 }
 
 function mostOf(call: Call | undefined): number {
@@ -178,6 +196,16 @@ export class LeasedWorkers {
 
   delete(hostId: string): void {
     this.#byHost.delete(hostId);
+  }
+
+  /** Takes back a task that stands behind another one, for an idle worker of that kind. */
+  takeBackOne(key: string): Call | undefined {
+    for (const worker of this.#byHost.values()) {
+      if (!worker.hasStanding || worker.first?.plan.worker?.key !== key) continue;
+      const call = worker.takeBackLast();
+      if (call !== undefined) return call;
+    }
+    return undefined;
   }
 
   /** Takes back what stands behind a task that turns out to be long. */

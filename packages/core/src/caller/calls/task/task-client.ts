@@ -3,8 +3,9 @@
  *
  * Tasks have no order among each other. A worker is leased from the directory while there is work
  * and given back when there is none. A worker that dies costs the task that it ran one of
- * `maxRetries`; used up, the task fails with WorkerCrashedError. Short tasks are sent ahead
- * (leased-worker.ts), and taken back when the one before them takes long.
+ * `maxRetries`; used up, the task fails with WorkerCrashedError. Tasks of a few ms are sent ahead
+ * (leased-worker.ts), and taken back when the one before them takes long, or another worker has
+ * none.
  */
 import type { WorkerLease, WorkerRequest } from "../../../rpc/directory.ts";
 import type { Session } from "../../../rpc/session/session.ts";
@@ -13,7 +14,7 @@ import { type DeathCause, RaySystemError, taskDeath } from "../../../shared/erro
 import { Fifo } from "../../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "../call.ts";
 import type { ClientLink } from "../client-link.ts";
-import { LeasedWorkers } from "./leased-worker.ts";
+import { type LeasedWorker, LeasedWorkers } from "./leased-worker.ts";
 
 /** Tasks that need the same of their worker share leases. */
 interface TaskQueue {
@@ -288,7 +289,7 @@ export class TaskClient implements CallOwner {
     const worker = this.#workers.at(session);
     if (worker === undefined) return;
     while (session.isOpen) {
-      const call = queue.ready.peek();
+      const call = queue.ready.peek() ?? this.#fromAnother(queue, worker);
       if (call === undefined) break;
       if (!call.isSettled && !worker.isIdle && !worker.takes(call, clockMs())) break;
       queue.ready.shift();
@@ -304,6 +305,13 @@ export class TaskClient implements CallOwner {
     if (!worker.isIdle) return;
     this.#release(session.peerId);
     this.#ask(queue);
+  }
+
+  /** For a worker that would be idle: a task that stands behind another one, ready again. */
+  #fromAnother(queue: TaskQueue, worker: LeasedWorker): Call | undefined {
+    const call = worker.isIdle ? this.#workers.takeBackOne(queue.worker.key) : undefined;
+    if (call !== undefined) queue.ready.push(call);
+    return call;
   }
 
   /**
