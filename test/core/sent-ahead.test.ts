@@ -111,6 +111,25 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
     }
   });
 
+  test("of some milliseconds, too, goes to who is idle, and runs once", async () => {
+    const work = { act: "work" } as const;
+    await ray.get(Array.from({ length: 100 }, (_, index) => once.remote(index, work)));
+    for (let round = 0; round < 10; round++) {
+      const release = cell();
+      const counts = Array.from({ length: 12 }, cell);
+      const refs = counts.map((begun, index) =>
+        index === 3
+          ? once.remote(index, { act: "hold its thread", begun, release })
+          : once.remote(index, { ...work, begun }),
+      );
+      const [held] = refs.splice(3, 1);
+      expect(await ray.get(refs)).toEqual([0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
+      open(release);
+      expect(await ray.get(held as ray.ObjectRef<number>)).toBe(3);
+      expect(counts.map(([count]) => count)).toEqual(counts.map(() => 1));
+    }
+  });
+
   test("never runs when it is cancelled, and the long one goes on", async () => {
     await warmUp(once);
     const hold = { act: "hold its thread" } as const;

@@ -31,7 +31,7 @@ import { seededRandom } from "../servers/seeded.ts";
 import { sized } from "../fixtures/suite.ts";
 
 const seed = Number(process.env["RAYLING_FUZZ_SEED"] ?? 20_261_122);
-const frameCount = Number(process.env["RAYLING_FUZZ_FRAMES"] ?? sized({ gate: 400, full: 20_000 }));
+const frameCount = Number(process.env["RAYLING_FUZZ_FRAMES"] ?? sized({ gate: 200, full: 20_000 }));
 /** Attackers at the same time. */
 const lanes = 16;
 /** Beside those, that send a byte now and then. */
