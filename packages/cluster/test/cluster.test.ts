@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -407,6 +407,33 @@ test.each([["shutdown"], ["exit"], ["return"]])(
     await agent.close();
   },
 );
+
+test("values that a host spilled go with it, and the agent stays", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rl-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const options: AgentOptions = { objectStoreMemory: 2 ** 20 };
+  const args = ["spills", "2", JSON.stringify(options)];
+  const [agent, address] = await start("agent-main", args, { TMPDIR: folder });
+  const spilled = async (): Promise<string[]> => {
+    const names = await readdir(folder, { recursive: true });
+    return names.filter((name) => /\/spilled\/./.test(name));
+  };
+  await ray.init({ numCpus: 0, nodes: [address] });
+  const [gone, stays] = [Far.remote(), Far.remote()];
+  const [lost, kept] = [gone.fill.remote(500_000, 1), stays.fill.remote(500_000, 1)];
+  await ray.wait([lost, kept], { numReturns: 2 });
+  await expect.poll(async () => new Set((await spilled()).map(writerOf)).size).toBe(2);
+  await ray.kill(gone);
+  await expect.poll(async () => new Set((await spilled()).map(writerOf)).size).toBe(1);
+  await expect(ray.get(lost)).rejects.toThrow(ray.ObjectLostError);
+  expect(await ray.get(stays.sum.remote(kept))).toBe(500_000);
+  await ray.shutdown();
+  await expect.poll(spilled).toEqual([]);
+  agent.kill();
+  await once(agent, "exit");
+});
+
+const writerOf = (path: string): string => path.slice(0, path.lastIndexOf("-"));
 
 test("a driver that is killed leaves nothing on the machine", async () => {
   const agent = await startAgent({ numCpus: 2, reconnectTimeoutMs: 100 });

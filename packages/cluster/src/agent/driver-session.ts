@@ -4,12 +4,14 @@
  */
 import { expose, type Remote, wrap } from "comlink";
 import {
+  asError,
   causeToData,
   channelEndpoint,
   type Credentials,
   type DeathCause,
   type Link,
   RaySystemError,
+  removeFilesOf,
 } from "@rayling/core/cluster";
 import type { CodeCache } from "../code/code-cache.ts";
 import { DriverCode } from "../code/driver-code.ts";
@@ -93,6 +95,7 @@ export class DriverSession {
     this.#hosts.set(hostId, child);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
+      void this.#removeFilesOf(hostId);
       if (this.link.isOpen) {
         this.#output.hostEnded(hostId);
         void this.#driver.exited(hostId, causeToData(cause));
@@ -103,5 +106,13 @@ export class DriverSession {
     const started = { address: await Promise.race([address, exited]), pid: child.pid };
     child.ready();
     return started;
+  }
+
+  /** Removes the spilled values of a host that has ended: the agent may live for months. */
+  async #removeFilesOf(hostId: string): Promise<void> {
+    const { spillDirectory, tell } = this.#machine;
+    await removeFilesOf(hostId, spillDirectory).catch((error: unknown) => {
+      tell(`spilled values of ${hostId} stay: ${asError(error).message}`);
+    });
   }
 }
