@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,8 @@ import {
   channelEndpoint,
   dialLink,
   dialOnce,
+  Guard,
+  HostProcess,
   type JoinedNode,
   type Link,
 } from "@rayling/core/cluster";
@@ -48,9 +50,11 @@ async function start(
   name: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
+  cwd: string = process.cwd(),
 ): Promise<[ChildProcess, string]> {
   const child = spawn(process.execPath, [fixture(name), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
+    cwd,
     env: { ...process.env, ...env },
   });
   processes.push(child);
@@ -407,6 +411,41 @@ test.each([["shutdown"], ["exit"], ["return"]])(
     await agent.close();
   },
 );
+
+test("an agent starts hosts also where its own working directory was removed", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "rl-")));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const own = join(folder, "own");
+  await mkdir(own);
+  const [agent, address] = await start("agent-main", ["gone"], { TMPDIR: folder }, own);
+  await ray.init({ numCpus: 0, nodes: [address] });
+  const place = async (): Promise<string> => (await ray.get(Far.remote().where.remote())).cwd;
+  expect(await place()).toBe(own);
+  await rm(own, { recursive: true });
+  // The agent's own, which goes with it.
+  expect(await place()).toMatch(new RegExp(`^${folder}/rayling-[^/]+$`));
+  await mkdir(own);
+  expect(await place()).toBe(own);
+  await ray.shutdown();
+  agent.kill();
+  await once(agent, "exit");
+});
+
+test("a host whose working directory is not there says which", async () => {
+  const guard = new Guard();
+  const settings = { spillDirectory: guard.folder } as HostProcessRequest["settings"];
+  const cwd = join(guard.folder, "nowhere");
+  const request = { settings, runtimeEnv: undefined, moduleUrl: undefined, cwd };
+  const host = new HostProcess(request, { guard, onLine: () => undefined });
+  host.control.on("error", () => undefined);
+  expect(await host.exited).toMatchObject({
+    kind: "unreachable",
+    message: `its process did not start: its working directory ${cwd} is not there`,
+  });
+  await guard.close();
+});
+
+type HostProcessRequest = ConstructorParameters<typeof HostProcess>[0];
 
 test("values that a host spilled go with it, and the agent stays", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rl-"));

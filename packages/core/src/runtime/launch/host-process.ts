@@ -8,7 +8,9 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, statSync } from "node:fs";
 import { Socket } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inherited, type ProcessSettings } from "../../host/host-control.ts";
 import { type OutputStream, readMark } from "../../host/output.ts";
@@ -37,7 +39,7 @@ export interface HostProcessRequest {
   readonly moduleUrl: string | undefined;
   /** The folders of its code, if that was copied to this machine. */
   readonly codeFolders?: readonly string[];
-  /** The working directory. Default: that of this process. */
+  /** The working directory. Default: that of this process, or the guard's folder if it is gone. */
   readonly cwd?: string;
 }
 
@@ -63,7 +65,8 @@ export class HostProcess {
 
   /** @throws RaySystemError when the system has no file descriptors left */
   constructor(request: HostProcessRequest, { guard, onLine }: HostProcessParts) {
-    const child = start(request, guard.folder);
+    const cwd = request.cwd ?? ownDirectory(guard.folder);
+    const child = start(request, guard.folder, cwd);
     this.#child = child;
     this.#isReady = !changesProcess(request.runtimeEnv);
     this.pid = child.pid;
@@ -79,7 +82,7 @@ export class HostProcess {
     }
     const lastLines = new LastLines();
     const outputEnded = readOutput(child, lastLines, onLine);
-    const ended = endOf(child).then((end) => {
+    const ended = endOf(child, cwd).then((end) => {
       this.#hasEnded = true;
       if (child.pid !== undefined) {
         guard.forget(child.pid);
@@ -147,8 +150,9 @@ const unreachable: DeathCause = { kind: "unreachable", message: "its sockets clo
 
 /** @throws RaySystemError when the system has no file descriptors left */
 function start(
-  { settings, runtimeEnv, moduleUrl, codeFolders = [], cwd }: HostProcessRequest,
+  { settings, runtimeEnv, moduleUrl, codeFolders = [] }: HostProcessRequest,
   guardFolder: string,
+  cwd: string | undefined,
 ): ChildProcess {
   const child: ChildProcess = spawn(
     process.execPath,
@@ -197,13 +201,35 @@ interface ProcessEnd {
   readonly error?: Error;
 }
 
-function endOf(child: ChildProcess): Promise<ProcessEnd> {
+function endOf(child: ChildProcess, cwd: string | undefined): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
     child.on("error", (error) => {
-      if (child.pid === undefined) resolve({ exitCode: null, signal: null, error });
+      if (child.pid !== undefined) return;
+      resolve({ exitCode: null, signal: null, error: whyNotStarted(error, cwd) });
     });
   });
+}
+
+/** Names the working directory if it is not there: Node blames the executable for that. */
+function whyNotStarted(error: Error, cwd: string | undefined): Error {
+  const isMissing = codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR";
+  if (!isMissing || cwd === undefined || existsSync(join(cwd, "."))) return error;
+  return new RaySystemError(`its working directory ${cwd} is not there`, { cause: error });
+}
+
+/**
+ * Returns undefined where a process may begin in this one's directory. Node starts in none that was
+ * removed: one that is there again by its name is taken, else `fallback`.
+ */
+function ownDirectory(fallback: string): string | undefined {
+  try {
+    const path = process.cwd();
+    const [named, own] = [statSync(path), statSync(".")];
+    return named.ino === own.ino && named.dev === own.dev ? undefined : path;
+  } catch (error) {
+    return codeOf(error) === "ENOENT" ? fallback : undefined;
+  }
 }
 
 function causeOfEnd({ exitCode, signal, error }: ProcessEnd, lastLines: LastLines): DeathCause {
