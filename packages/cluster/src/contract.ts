@@ -59,6 +59,14 @@ export interface StartedHost {
   readonly pid: number | undefined;
 }
 
+/**
+ * The answer to an order whose code was brought, and is no longer whole: somebody cleared the
+ * cache. No host was started; the driver brings the code again.
+ */
+export interface CodeMissing {
+  readonly missing: "code";
+}
+
 /** The most packages of code that a driver may send at a time. */
 export const maxCodeOnTheWay = 4;
 
@@ -86,9 +94,10 @@ export interface AgentControl extends CodeControl {
   /** Answers. */
   ping(): void;
   /**
-   * Starts a host. Rejects when it ended before it could be dialled; `exited` follows in any case.
+   * Starts a host. Rejects when it ended before it could be dialled; `exited` follows whenever one
+   * was started.
    */
-  launch(order: HostOrder): Promise<StartedHost>;
+  launch(order: HostOrder): Promise<StartedHost | CodeMissing>;
   /** Ends a host and its child processes; `exited` follows. */
   terminate(hostId: string): void;
 }

@@ -5,6 +5,7 @@
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
+  asError,
   type Channel,
   causeFromData,
   channelEndpoint,
@@ -23,8 +24,12 @@ export interface RemoteHostParts {
   /** Rejects when no agent answers. */
   readonly agent: Promise<Remote<AgentControl>>;
   readonly order: Omit<HostOrder, "code">;
-  /** The code that has to be sent first, if some has; rejects when it cannot be. */
-  readonly code: Promise<ShippedCode> | undefined;
+  /**
+   * Sends the code that the host needs, if it needs some. Rejects when it cannot be sent.
+   *
+   * @param missing the code that an earlier call sent, and that is no longer there
+   */
+  readonly code: ((missing?: ShippedCode) => Promise<ShippedCode>) | undefined;
   /** The driver's control contract for this host. */
   readonly answers: DriverControl;
   /** Dials one of its channels, when its address is known. */
@@ -63,8 +68,9 @@ export class RemoteHost implements Host {
     const { promise: exited, resolve } = Promise.withResolvers<DeathCause>();
     this.exited = exited;
     this.#resolveExited = resolve;
-    this.prepared = parts.code && this.#prepared(parts.code);
-    const started = this.#start();
+    const brought = parts.code?.();
+    this.prepared = brought && this.#prepared(brought);
+    const started = this.#start(brought);
     started.then(
       ({ pid }) => (this.#pid = pid),
       // The agent reports the cause of the end; this is the cause when there is no agent.
@@ -119,20 +125,48 @@ export class RemoteHost implements Host {
   /** Returns the failure of its code, which ends it, when the code or the host has settled. */
   async #prepared(code: Promise<ShippedCode>): Promise<DeathCause | undefined> {
     let failure: DeathCause | undefined;
-    const brought = code.catch(({ message }: Error) => {
-      failure = { kind: "runtime-env-failed", message };
+    const brought = code.catch((error: Error) => {
+      failure = codeFailed(error);
       this.end(failure);
     });
     await Promise.race([brought, this.exited]);
     return failure;
   }
 
-  async #start(): Promise<StartedHost> {
-    const { agent: answering, code: brought, order } = this.#parts;
-    const code = await brought;
+  async #start(brought: Promise<ShippedCode> | undefined): Promise<StartedHost> {
+    const { agent: answering, order } = this.#parts;
+    let code = await brought;
     const agent = await answering;
-    if (this.#known !== undefined) throw new RaySystemError(this.#known.message);
-    this.#isOrdered = true;
-    return agent.launch({ ...order, code });
+    for (let launches = 1; ; launches++) {
+      if (this.#known !== undefined) throw new RaySystemError(this.#known.message);
+      this.#isOrdered = true;
+      const answer = await agent.launch({ ...order, code });
+      if (!("missing" in answer)) return answer;
+      this.#isOrdered = false;
+      code = await this.#bringAgain(code, launches);
+    }
   }
+
+  /** Brings code that was removed from the machine. A failure ends the host, as of the first time. */
+  async #bringAgain(
+    missing: ShippedCode | undefined,
+    launches: number,
+  ): Promise<ShippedCode | undefined> {
+    try {
+      if (launches < maxLaunches) return await this.#parts.code?.(missing);
+      throw new RaySystemError(
+        `its code was removed from the machine ${launches} times before a host could start there: somebody clears the agent's code cache`,
+      );
+    } catch (error) {
+      this.end(codeFailed(asError(error)));
+      throw error;
+    }
+  }
+}
+
+/** A cache that is cleared again and again keeps no code for long enough. */
+const maxLaunches = 3;
+
+function codeFailed({ message }: Error): DeathCause {
+  return { kind: "runtime-env-failed", message };
 }

@@ -38,7 +38,7 @@ import {
   type ShippedCode,
   standardReconnectTimeoutMs,
 } from "./contract.ts";
-import { type Dialled, RemoteHost } from "./remote-host.ts";
+import { type Dialled, RemoteHost, type RemoteHostParts } from "./remote-host.ts";
 
 /** Takes the agent's reports about one host. */
 interface HostReports {
@@ -178,14 +178,17 @@ export class RemoteNode implements NodeLauncher {
     );
   }
 
-  /** Returns the code for a host there, if some has to be sent. */
+  /** Returns what brings the code for a host there, if some has to be sent. */
   #codeFor(
     runtimeEnv: RuntimeEnv | undefined,
     moduleUrl: string | undefined,
     folder: string,
-  ): Promise<ShippedCode> | undefined {
+  ): RemoteHostParts["code"] {
     if (runtimeEnv?.workingDir === undefined) return undefined;
-    return this.#bring(runtimeEnv, moduleUrl, folder);
+    return (missing) => {
+      if (missing !== undefined) this.#sender.missing(missing);
+      return this.#bring(runtimeEnv, moduleUrl, folder);
+    };
   }
 
   /** Sends code. Rejects with the reason of a failure. */

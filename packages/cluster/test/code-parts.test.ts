@@ -90,7 +90,7 @@ describe("an agent", () => {
     return readdir(join(folder, "cache", runtime, name));
   };
   const placeOf = (driver: DriverCode, id: string, directory = ""): string =>
-    driver.placeOf({ id, rootUrl: "file:///at/home/", directory, runtime: {} }).cwd;
+    driver.placeOf({ id, rootUrl: "file:///at/home/", directory, runtime: {} })?.cwd ?? "";
 
   test("takes a package whole, for its user alone to read, and keeps nothing else", async () => {
     const driver = driverOf(cacheOf());
@@ -470,9 +470,28 @@ describe("an agent", () => {
       await send(later, two.id, two.bytes);
       expect(await readFile(join(placeOf(later, two.id), "a.txt"), "utf8")).toBe("2");
       if (!isLost) return;
+      expect(placeOf(driver, one.id)).toBe("");
       await send(driver, one.id, one.bytes);
       expect(await readFile(join(placeOf(driver, one.id), "a.txt"), "utf8")).toBe("1");
       expect((await listed("packages")).toSorted()).toEqual([one.id, two.id].toSorted());
+    },
+  );
+
+  test.each(["manifest.json", "files", "bytes"])(
+    "takes a package again of which a cleaner of old files has removed %s",
+    async (part) => {
+      const cache = cacheOf();
+      const [driver, code] = [driverOf(cache), small("1")];
+      await send(driver, code.id, code.bytes);
+      const [runtime = ""] = await readdir(join(folder, "cache"));
+      const place = join(folder, "cache", runtime, "packages", code.id);
+      await rm(join(place, part), { recursive: true });
+      expect(placeOf(driver, code.id)).toBe("");
+      expect(await driver.hasCode(code.id)).toBe(false);
+      await send(driver, code.id, code.bytes);
+      expect(await driver.hasCode(code.id)).toBe(true);
+      expect(await readFile(join(placeOf(driver, code.id), "a.txt"), "utf8")).toBe("1");
+      expect((await readdir(place)).toSorted()).toEqual(["bytes", "files", "manifest.json"]);
     },
   );
 

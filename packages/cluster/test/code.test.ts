@@ -199,6 +199,29 @@ await ray.shutdown();
   expect(await drive(address, project)).toEqual(["<ONE><ONE>", "<TWO><TWO>"]);
 });
 
+test("a code cache that is cleared while a session runs is filled again", async () => {
+  await npmProject(
+    project,
+    `import { rmSync } from "node:fs";
+await start(true);
+const options = { ...(await far()), maxRestarts: 1, maxTaskRetries: 1 };
+const first = Greeter.options(options).remote();
+const { pid } = await ray.get(first.where.remote());
+for (const path of args) rmSync(path, { recursive: true, force: true });
+const both = [Greeter.options(options).remote(), Greeter.options(options).remote()];
+say(await ray.get(both.map((one) => one.greet.remote("new"))));
+say(await ray.get(double.options(await far()).remote(4)));
+for (const path of args) rmSync(path, { recursive: true, force: true });
+process.kill(pid, "SIGKILL");
+say(await ray.get(first.greet.remote("again")));
+await ray.shutdown();
+`,
+  );
+  const { address, told } = await agent();
+  expect(await drive(address, cache)).toEqual([["<NEW><NEW>", "<NEW><NEW>"], 8, "<AGAIN><AGAIN>"]);
+  expect(told("took code")).toHaveLength(3);
+});
+
 test("a folder goes as it is, without what its .gitignore and excludes name", async () => {
   await npmProject(
     project,

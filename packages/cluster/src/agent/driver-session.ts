@@ -15,7 +15,13 @@ import {
 } from "@rayling/core/cluster";
 import type { CodeCache } from "../code/code-cache.ts";
 import { DriverCode } from "../code/driver-code.ts";
-import type { AgentControl, DriverAnswers, HostOrder, StartedHost } from "../contract.ts";
+import type {
+  AgentControl,
+  CodeMissing,
+  DriverAnswers,
+  HostOrder,
+  StartedHost,
+} from "../contract.ts";
 import { HostOutput } from "./host-output.ts";
 import { type AgentHost, type HostMachine, startHost } from "./start-host.ts";
 
@@ -85,10 +91,11 @@ export class DriverSession {
     await this.#code.end();
   }
 
-  async #launch({ code, ...order }: HostOrder): Promise<StartedHost> {
+  async #launch({ code, ...order }: HostOrder): Promise<StartedHost | CodeMissing> {
     const { hostId } = order.identity;
     if (this.#hosts.has(hostId)) throw new RaySystemError(`host ${hostId} runs already`);
     const place = code === undefined ? undefined : this.#code.placeOf(code);
+    if (code !== undefined && place === undefined) return { missing: "code" };
     const { child, address } = startHost(order, place, this.#machine, (stream, owner, line) => {
       if (this.link.isOpen) this.#output.add(hostId, stream, owner, line);
     });

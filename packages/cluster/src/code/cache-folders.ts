@@ -30,6 +30,16 @@ export class CacheFolders {
   list(id: string): string {
     return join(this.place(id), "manifest.json");
   }
+
+  /** The file that holds the bytes of a package's files. */
+  size(id: string): string {
+    return join(this.place(id), "bytes");
+  }
+
+  /** Everything that a package must have. */
+  parts(id: string): readonly string[] {
+    return [this.list(id), this.size(id), this.files(id)];
+  }
 }
 
 /** Returns enough of an id for people. */

@@ -103,6 +103,15 @@ export class CodeCache {
   }
 
   /**
+   * Whether everything is in its place that a host with that package needs. Reads no file: a host
+   * starts sooner than a package is read.
+   */
+  has(id: string): boolean {
+    const isKept = this.#folders.parts(id).every((path) => existsSync(path));
+    return isKept && isWhole(this.#folders.base, this.runtime.keys());
+  }
+
+  /**
    * Returns the folder of the package's files, which is kept until `release`; undefined when the
    * package is not here.
    */
@@ -189,8 +198,11 @@ export class CodeCache {
   }
 
   async #isWhole(id: string): Promise<boolean> {
-    if (!existsSync(this.#folders.list(id))) {
+    const isThere = existsSync(this.#folders.place(id));
+    if (!this.#folders.parts(id).every((path) => existsSync(path))) {
       this.#checked.delete(id);
+      // A cleaner of old files took a part: the rest would be in the way of the package.
+      if (isThere) await this.#remove(id);
       return false;
     }
     let checked = this.#checked.get(id);
@@ -270,7 +282,7 @@ export class CodeCache {
       if (!isId(id)) continue;
       try {
         const { mtimeMs } = await stat(this.#folders.list(id));
-        const bytes = Number(await readFile(join(this.#folders.place(id), "bytes"), "utf8"));
+        const bytes = Number(await readFile(this.#folders.size(id), "utf8"));
         found.push({ id, bytes, usedMs: mtimeMs });
       } catch (error) {
         // Another process removed it meanwhile.

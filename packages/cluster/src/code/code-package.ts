@@ -7,7 +7,7 @@
  * threads, later hosts run later code.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -109,7 +109,11 @@ export class CodePackage {
       this.#archive = undefined;
       throw error;
     });
-    return createReadStream(await this.#archive, { highWaterMark: sentBytes });
+    const path = await this.#archive;
+    if (existsSync(path)) return createReadStream(path, { highWaterMark: sentBytes });
+    // Somebody cleared the folder for temporary files.
+    this.#archive = undefined;
+    return this.portions();
   }
 
   async #readAll(): Promise<ShippedCode> {

@@ -38,7 +38,7 @@ export class DriverCode implements CodeControl {
   async hasCode(id: string): Promise<boolean> {
     checkId(id);
     const known = this.#used.get(id);
-    if (known !== undefined && existsSync(known)) return true;
+    if (known !== undefined && this.#cache.has(id)) return true;
     const folder = await this.#cache.use(id);
     if (folder === undefined) return false;
     await this.#note(id, folder);
@@ -91,11 +91,16 @@ export class DriverCode implements CodeControl {
     await receiving?.abort("its driver gave up");
   }
 
-  /** @throws RaySystemError for code that the driver has not sent */
-  placeOf({ id, rootUrl, directory, runtime }: ShippedCode): CodePlace {
+  /**
+   * Returns undefined for code that the driver has sent and somebody has removed since.
+   *
+   * @throws RaySystemError for code that the driver has not sent
+   */
+  placeOf({ id, rootUrl, directory, runtime }: ShippedCode): CodePlace | undefined {
     const folder = this.#used.get(id);
     if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} is not here`);
     if (directory !== "") checkPath(directory);
+    if (!this.#cache.has(id)) return undefined;
     const here = folderUrl(folder);
     const own = Object.entries(runtime).flatMap(([name, driver]): CodeRoot[] => {
       const place = this.#cache.runtime.get(name);

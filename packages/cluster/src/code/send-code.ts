@@ -11,11 +11,16 @@ import type { CodePackage } from "./code-package.ts";
 /** The most unacknowledged portions. */
 const maxOnTheWay = 4;
 
+interface Transfer {
+  readonly done: Promise<void>;
+  isOver: boolean;
+}
+
 export class CodeSender {
   readonly #agent: Promise<Remote<CodeControl>>;
   readonly #lost: Promise<DeathCause>;
   /** Transfers by package id. */
-  readonly #brought: Map<string, Promise<void>> = new Map();
+  readonly #brought: Map<string, Transfer> = new Map();
   readonly #limit = pLimit(maxCodeOnTheWay);
 
   constructor(agent: Promise<Remote<CodeControl>>, lost: Promise<DeathCause>) {
@@ -31,12 +36,24 @@ export class CodeSender {
     const code = await given.code();
     let brought = this.#brought.get(code.id);
     if (brought === undefined) {
-      brought = this.#bring(given, code);
-      this.#brought.set(code.id, brought);
-      brought.catch(() => this.#brought.delete(code.id));
+      const transfer: Transfer = { done: this.#bring(given, code), isOver: false };
+      this.#brought.set(code.id, transfer);
+      transfer.done.then(
+        () => (transfer.isOver = true),
+        () => this.#brought.delete(code.id),
+      );
+      brought = transfer;
     }
-    await brought;
+    await brought.done;
     return code;
+  }
+
+  /**
+   * Handles the agent's answer that a package which was brought is gone: the next call asks again.
+   * One that is on its way stays: it may be brought again already, for another host.
+   */
+  missing({ id }: ShippedCode): void {
+    if (this.#brought.get(id)?.isOver === true) this.#brought.delete(id);
   }
 
   async #bring(given: CodePackage, { id }: ShippedCode): Promise<void> {
