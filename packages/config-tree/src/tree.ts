@@ -34,7 +34,7 @@ export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue 
   let at: ConfigValue | undefined = tree;
   for (const key of path) {
     if (isList(at)) {
-      at = /^\d+$/.test(key) ? at[Number(key)] : undefined;
+      at = itemOf(at, key);
       continue;
     }
     if (!isTree(at) || !Object.hasOwn(at, key)) return undefined;
@@ -43,33 +43,57 @@ export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue 
   return at;
 }
 
-/** Returns a copy with that value; a value in the place of needed keys is replaced. */
+/**
+ * Returns a copy with that value; a value in the place of needed keys is replaced, and the path may
+ * go through items of lists that are there. A key keeps its place, as in Hydra, and a new one is
+ * the last: the order of some sections is a part of what they say.
+ */
 export function withValue(
   tree: ConfigTree,
   [key, ...rest]: readonly string[],
   value: ConfigValue,
 ): ConfigTree {
   if (key === undefined) return tree;
-  const inside = tree[key];
-  const changed = rest.length === 0 ? value : withValue(isTree(inside) ? inside : {}, rest, value);
-  // A spread would lose a key called "__proto__".
-  return Object.fromEntries([
-    ...Object.entries(tree).filter(([name]) => name !== key),
-    [key, changed],
-  ]);
+  // A spread would lose a key called "__proto__", and tree["__proto__"] is always an object.
+  const entries = new Map(Object.entries(tree));
+  entries.set(key, withInside(entries.get(key), rest, value));
+  return Object.fromEntries(entries);
 }
 
-/** Returns a copy without that key. */
+function withInside(
+  inside: ConfigValue | undefined,
+  path: readonly string[],
+  value: ConfigValue,
+): ConfigValue {
+  const [number, ...rest] = path;
+  if (number === undefined) return value;
+  const item = isList(inside) ? itemOf(inside, number) : undefined;
+  if (!isList(inside) || item === undefined) {
+    return withValue(isTree(inside) ? inside : {}, path, value);
+  }
+  return inside.with(Number(number), withInside(item, rest, value));
+}
+
+/** Returns a copy without that key. The path may go through items of lists, and ends at a key. */
 export function withoutValue(tree: ConfigTree, [key, ...rest]: readonly string[]): ConfigTree {
   if (key === undefined) return tree;
   const entries = Object.entries(tree);
   if (rest.length === 0) return Object.fromEntries(entries.filter(([name]) => name !== key));
   return Object.fromEntries(
-    entries.map(([name, value]) => [
-      name,
-      name === key && isTree(value) ? withoutValue(value, rest) : value,
-    ]),
+    entries.map(([name, value]) => [name, name === key ? withoutInside(value, rest) : value]),
   );
+}
+
+function withoutInside(inside: ConfigValue, path: readonly string[]): ConfigValue {
+  if (isTree(inside)) return withoutValue(inside, path);
+  const [number = "", ...rest] = path;
+  const item = isList(inside) ? itemOf(inside, number) : undefined;
+  if (!isList(inside) || item === undefined || rest.length === 0) return inside;
+  return inside.with(Number(number), withoutInside(item, rest));
+}
+
+function itemOf(list: readonly ConfigValue[], number: string): ConfigValue | undefined {
+  return /^\d+$/.test(number) ? list[Number(number)] : undefined;
 }
 
 /** Merges the second tree over the first, key by key; lists and values are replaced. */

@@ -57,6 +57,54 @@ describe("overrides", () => {
     expect(refusal(() => applyOverrides(tree, [override])).message).toContain(message);
   });
 
+  test.each([
+    ["b.y=0", '{"a":1,"b":{"x":1,"y":0,"z":3},"c":[]}'],
+    ["a=0", '{"a":0,"b":{"x":1,"y":2,"z":3},"c":[]}'],
+    ["b={x:0,w:4}", '{"a":1,"b":{"x":0,"y":2,"z":3,"w":4},"c":[]}'],
+    ["+b.w.v=4", '{"a":1,"b":{"x":1,"y":2,"z":3,"w":{"v":4}},"c":[]}'],
+    ["~b.y", '{"a":1,"b":{"x":1,"z":3},"c":[]}'],
+  ])("%s leaves the other keys in their order", (override, result) => {
+    const changed = applyOverrides({ a: 1, b: { x: 1, y: 2, z: 3 }, c: [] }, [override]);
+    expect(JSON.stringify(changed)).toBe(result);
+  });
+
+  describe("of items of a list", () => {
+    const lists = { l: [1, { k: 1, m: 2 }, [3, { z: 1 }]] };
+
+    // As in Hydra 1.3, but for l.2.0=4, which changes nothing there.
+    test.each([
+      ["l.0=4", { l: [4, { k: 1, m: 2 }, [3, { z: 1 }]] }],
+      ["l.1.k=4", { l: [1, { k: 4, m: 2 }, [3, { z: 1 }]] }],
+      ["+l.1.n=4", { l: [1, { k: 1, m: 2, n: 4 }, [3, { z: 1 }]] }],
+      ["l.1={k:4}", { l: [1, { k: 4, m: 2 }, [3, { z: 1 }]] }],
+      ["l.2.0=4", { l: [1, { k: 1, m: 2 }, [4, { z: 1 }]] }],
+      ["l.2.1.z=4", { l: [1, { k: 1, m: 2 }, [3, { z: 4 }]] }],
+      ["~l.1.k", { l: [1, { m: 2 }, [3, { z: 1 }]] }],
+      ["~l.2.1.z=1", { l: [1, { k: 1, m: 2 }, [3, {}]] }],
+    ])("%s", (override, result) => {
+      expect(applyOverrides(lists, [override])).toEqual(result);
+    });
+
+    test.each([
+      ["~l.0", "l.0: is an item of a list, which is not removed by its number; l=[...] gives"],
+      ["~l.0=1", "l.0: is an item of a list"],
+      ["~l.2.1", "l.2.1: is an item of a list, which is not removed by its number; l.2=[...]"],
+      ["~l.1.q", "l.1.q: there is no such key to remove"],
+      ["~l.7", "l.7: there is no such key to remove"],
+      ["+l.3=1", "l.3: names an item of l, a list of 3, that does not exist"],
+      ["++l.0.x=1", "l.0.x: names an item of l, a list of 3, that does not exist"],
+      ["++l.2.2.x=1", "l.2.2.x: names an item of l.2, a list of 2, that does not exist"],
+    ])("%s is refused", (override, message) => {
+      expect(refusal(() => applyOverrides(lists, [override])).message).toContain(message);
+    });
+
+    test("an item of a default is not removed by its number either", () => {
+      expect(refusal(() => applyOverrides({}, ["~l.0"], { known: lists })).message).toContain(
+        "l.0: is an item of a list",
+      );
+    });
+  });
+
   test("what has a default may be changed without being there, and null may be added to", () => {
     const known = { a: { b: 1, c: null } };
     expect(applyOverrides({}, ["a.b=2"], { known })).toEqual({ a: { b: 2 } });

@@ -10,6 +10,7 @@ import { nearestOf } from "../nearest.ts";
 import {
   type ConfigTree,
   type ConfigValue,
+  isList,
   isTree,
   keysOf,
   merged,
@@ -84,8 +85,7 @@ function applyOverride(tree: ConfigTree, override: Override, rules: Rules): Conf
     const [is, would] = isTree(own) ? ["a section", "a list"] : ["a list", "a section"];
     throw new ConfigError(key, `is ${is}, and ${override.text} would make ${would} of it`, own);
   }
-  const found = listOn(tree, path);
-  if (found !== undefined) return withItem(tree, path, found, value);
+  requireItems(tree, path);
   return withValue(tree, path, isTree(value) && isTree(own) ? merged(own, value) : value);
 }
 
@@ -104,31 +104,14 @@ function isSame(one: ConfigValue, other: ConfigValue | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-interface FoundList {
-  readonly list: readonly ConfigValue[];
-  /** The length of its path. */
-  readonly depth: number;
-}
-
-/** Returns the first list on the path. */
-function listOn(tree: ConfigTree, path: readonly string[]): FoundList | undefined {
-  for (let depth = 1; depth < path.length; depth++) {
-    const list: ConfigValue | undefined = valueAt(tree, path.slice(0, depth));
-    if (Array.isArray(list)) return { list, depth };
-  }
-  return undefined;
-}
-
-/** Changes an item of a list by its number. */
-function withItem(
-  tree: ConfigTree,
-  path: readonly string[],
-  { list, depth }: FoundList,
-  value: ConfigValue,
-): ConfigTree {
-  const [number = "", ...rest] = path.slice(depth);
-  const item = list[Number(number)];
-  if (!/^\d+$/.test(number) || item === undefined || (rest.length > 0 && !isTree(item))) {
+/** Throws ConfigError for a path through an item of a list that does not exist or has no keys. */
+function requireItems(tree: ConfigTree, path: readonly string[]): void {
+  for (const depth of path.keys()) {
+    const list = valueAt(tree, path.slice(0, depth));
+    if (!isList(list)) continue;
+    const item = valueAt(tree, path.slice(0, depth + 1));
+    const hasMore = isTree(item) || isList(item);
+    if (item !== undefined && (hasMore || depth === path.length - 1)) continue;
     const place = path.slice(0, depth).join(".");
     throw new ConfigError(
       path.join("."),
@@ -136,8 +119,6 @@ function withItem(
       list,
     );
   }
-  const changed = isTree(item) && rest.length > 0 ? withValue(item, rest, value) : value;
-  return withValue(tree, path.slice(0, depth), list.with(Number(number), changed));
 }
 
 function withoutKey(
@@ -154,6 +135,16 @@ function withoutKey(
       "there is no such key to remove",
       undefined,
       nearestOf(key, keysOf(merged(known, tree))),
+    );
+  }
+  const above = path.slice(0, -1);
+  const list = valueAt(tree, above) ?? valueAt(known, above);
+  if (isList(list)) {
+    const place = above.join(".");
+    throw new ConfigError(
+      key,
+      `is an item of a list, which is not removed by its number; ${place}=[...] gives the whole list`,
+      list,
     );
   }
   if (isTree(valueAt(known, path))) {
