@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { parquetMetadata } from "hyparquet";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { ParquetError, parquetInfo, readParquet, writeParquet } from "@rayling/data-proto";
 import type { ParquetRecord, ReadParquetOptions } from "@rayling/data-proto";
@@ -171,14 +172,73 @@ describe("reading", () => {
       { a: null },
     ]);
     const path = join(folder, "hadoop.parquet");
-    const data = [{ name: "a", data: ["one", "two"], type: "STRING" as const }];
+    const data = [
+      { name: "a", data: ["one", "two"], type: "STRING" as const },
+      { name: "b", data: [null, null], type: "STRING" as const, nullable: true },
+    ];
     const file = parquetWriteBuffer({
       columnData: data,
       codec: "LZ4",
       compressors: { LZ4: inHadoopFrame },
     });
     await writeFile(path, Buffer.from(file));
-    expect(await valuesOf(path)).toEqual([{ a: "one" }, { a: "two" }]);
+    expect(await valuesOf(path)).toEqual([
+      { a: "one", b: null },
+      { a: "two", b: null },
+    ]);
+  });
+
+  test.each(["v1", "v2"])(
+    "columns of nulls, empty lists or empty texts alone are read under every codec, in pages %s",
+    async (version) => {
+      const codecs = ["snappy", "gzip", "brotli", "zstd", "lz4"];
+      const row = Object.fromEntries(
+        codecs.flatMap((codec) => [
+          [`${codec}_nulls`, null],
+          [`${codec}_lists`, []],
+          [`${codec}_text`, ""],
+        ]),
+      );
+      expect(await valuesOf(fixture(`no-values-${version}`))).toEqual([row, row]);
+    },
+  );
+
+  test.each(["plain", "dictionary"])(
+    "lists of structs in pages v2 are read where some are empty or missing: %s",
+    async (encoding) => {
+      const path = fixture(`v2-${encoding}`);
+      const turns = [
+        [{ role: "user", id: 1, score: 0.5, bits: true, deep: [1, 2] }],
+        [],
+        null,
+        [null, { role: "tool", id: null, score: 2.5, bits: false, deep: [] }],
+        ...Array.from({ length: 300 }, (_, id) => {
+          const deep = id % 2 === 0 ? [id] : null;
+          return id % 3 > 0 ? [] : [{ role: "user", id, score: id / 4, bits: id % 2 === 0, deep }];
+        }),
+      ];
+      const rows = turns.map((one, index) => ({ index, turns: one }));
+      expect(await valuesOf(path)).toEqual(rows);
+      const part = { columns: ["turns"], rowStart: 190, rowEnd: 260 };
+      expect(await rowsOf(path, part)).toEqual(
+        turns.slice(190, 260).map((one, at) => ({ row: 190 + at, value: { turns: one } })),
+      );
+    },
+  );
+
+  test("a header of a page that cannot be read is refused by its column", async () => {
+    const path = join(folder, "broken.parquet");
+    const bytes = await readFile(fixture("v2-plain"));
+    // The first column is not nested; behind it stand the pages of the second one.
+    const metadata = parquetMetadata(Uint8Array.from(bytes).buffer);
+    const column = metadata.row_groups[0]?.columns[1]?.meta_data;
+    bytes[Number(column?.data_page_offset)] = 0xff;
+    await writeFile(path, bytes);
+    await expect(rowsOf(path)).rejects.toMatchObject({
+      code: "PARQUET_MALFORMED",
+      column: "turns.list.element.role",
+      message: expect.stringContaining("the header of a page") as string,
+    });
   });
 
   test("columns, fields and keys of maps called __proto__ arrive, and nothing else changes", async () => {

@@ -11,7 +11,7 @@
  */
 import { fileURLToPath } from "node:url";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
-import type { Compressors, FileMetaData } from "hyparquet";
+import type { Compressors, FileMetaData, SchemaTree } from "hyparquet";
 import { ParquetError, requireInteger } from "../errors.ts";
 import { decimalReader, hideDecimals } from "./decimals.ts";
 import type { Decimals } from "./decimals.ts";
@@ -19,6 +19,7 @@ import { openParquet } from "./file.ts";
 import type { ParquetFile } from "./file.ts";
 import { parsers } from "./parsers.ts";
 import { hidden, hideNames, shown, shownKeys } from "./proto-key.ts";
+import { rowGroupSource } from "./row-group.ts";
 import { reasonOf } from "../shared/file-problem.ts";
 
 /** One row of a Parquet file, with its number. */
@@ -84,18 +85,21 @@ export async function* readParquet(
       throw new ParquetError("PARQUET_NO_COLUMN", { path: file.path, column: missing, reason });
     }
     const { parquetSchema } = await import("hyparquet");
-    const putDecimals = decimalReader(parquetSchema(metadata), decimals);
+    const schema = parquetSchema(metadata);
+    const putDecimals = decimalReader(schema, decimals);
     let groupStart = 0;
-    for (const rows of rowGroups) {
-      const from = Math.max(rowStart, groupStart);
-      const to = Math.min(rowEnd, groupStart + rows);
+    for (const [group, rows] of rowGroups.entries()) {
+      const start = groupStart;
       groupStart += rows;
+      const from = Math.max(rowStart - start, 0);
+      const to = Math.min(rowEnd - start, rows);
       if (from >= to) continue;
       signal?.throwIfAborted();
-      const values = await readRows(file, metadata, { columns, rowStart: from, rowEnd: to });
+      const range = { group, columns: columns?.map(hidden), rowStart: from, rowEnd: to };
+      const values = await readRows(file, { metadata, schema }, range);
       for (const [offset, value] of values.entries()) {
         putDecimals?.(value);
-        yield { row: from + offset, value: plainOf(value) as ParquetRecord["value"] };
+        yield { row: start + from + offset, value: plainOf(value) as ParquetRecord["value"] };
         signal?.throwIfAborted();
       }
     }
@@ -104,8 +108,9 @@ export async function* readParquet(
   }
 }
 
-/** Rows from one to before another, with some of their columns or all. */
+/** Rows of a row group from one to before another, with some of their columns or all. */
 interface RowRange {
+  readonly group: number;
   readonly columns: readonly string[] | undefined;
   readonly rowStart: number;
   readonly rowEnd: number;
@@ -113,27 +118,27 @@ interface RowRange {
 
 async function readRows(
   file: ParquetFile,
-  metadata: FileMetaData,
-  { columns, rowStart, rowEnd }: RowRange,
+  footer: { readonly metadata: FileMetaData; readonly schema: SchemaTree },
+  { group, columns, rowStart, rowEnd }: RowRange,
 ): Promise<Record<string, unknown>[]> {
   const { parquetReadObjects } = await import("hyparquet");
+  const source = await rowGroupSource(file, footer, { group, columns });
   const rows = await ofFormat(
     file.path,
     parquetReadObjects({
-      file: file.bytes,
-      metadata,
+      ...source,
       rowStart,
       rowEnd,
-      compressors: await compressorsFor(metadata),
+      compressors: await compressorsFor(source.metadata),
       parsers,
       // Bytes count as a text only if the file says so.
       utf8: false,
       geoparquet: false,
-      ...(columns === undefined ? {} : { columns: columns.map(hidden) }),
+      ...(columns === undefined ? {} : { columns: [...columns] }),
     }),
   );
   if (rows.length === rowEnd - rowStart) return rows;
-  const reason = `its rows ${rowStart} to ${rowEnd} are incomplete`;
+  const reason = `the rows ${rowStart} to ${rowEnd} of its row group ${group} are incomplete`;
   throw new ParquetError("PARQUET_MALFORMED", { path: file.path, reason });
 }
 
@@ -174,11 +179,21 @@ async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Valu
   }
 }
 
+type Decompress = NonNullable<Compressors[keyof Compressors]>;
+
+/**
+ * A page or dictionary without values may be compressed to nothing, or to what the codec refuses:
+ * columns of nulls or of empty lists alone have such.
+ */
+function orEmpty(decompress: Decompress): Decompress {
+  return (input, length) => (length === 0 ? new Uint8Array(0) : decompress(input, length));
+}
+
 /** Codecs of Node; the library has snappy itself. */
 const compressors: Compressors = {
-  GZIP: (input) => gunzipSync(input),
-  BROTLI: (input) => brotliDecompressSync(input),
-  ZSTD: (input) => zlib.zstdDecompressSync(input),
+  GZIP: orEmpty((input) => gunzipSync(input)),
+  BROTLI: orEmpty((input) => brotliDecompressSync(input)),
+  ZSTD: orEmpty((input) => zlib.zstdDecompressSync(input)),
 };
 
 /** LZ4, with and without Hadoop's frames, loads for files that need it. */
@@ -188,7 +203,7 @@ async function compressorsFor(metadata: FileMetaData): Promise<Compressors> {
   );
   if (!codecs.some((codec) => codec === "LZ4" || codec === "LZ4_RAW")) return compressors;
   const { decompressLz4, decompressLz4Raw } = await import("hyparquet-compressors");
-  return { ...compressors, LZ4: decompressLz4, LZ4_RAW: decompressLz4Raw };
+  return { ...compressors, LZ4: orEmpty(decompressLz4), LZ4_RAW: orEmpty(decompressLz4Raw) };
 }
 
 /** Converts in place when possible; nobody else uses the rows. */
