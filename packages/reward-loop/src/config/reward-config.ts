@@ -52,19 +52,26 @@ export function readRewardConfig(
 ): RewardConfig {
   return asRewardError(() => {
     if (!isTree(tree)) throw new RewardConfigError("the configuration", "must hold keys", tree);
-    return configOf(givenOf(tree, overrides));
+    return configOf(givenOf(overridden(tree, overrides)));
   });
 }
 
-/** Returns the keys of rewards in a configuration, after overrides. */
-function givenOf(tree: ConfigTree, overrides: readonly string[]): ConfigTree {
-  const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
-  const own = withoutTargets({ ...Object.fromEntries(rewards), ...onlyRunKeys(tree) });
-  // Only given keys: a default was set by nobody, and contradicts no key at the old place.
-  return applyOverrides(own, overrides, {
+/**
+ * Changes any key that the configuration has: rewards may refer to it, and a command line is that
+ * of the whole run. Beyond those only keys of rewards are known.
+ */
+function overridden(tree: ConfigTree, overrides: readonly string[]): ConfigTree {
+  return applyOverrides(tree, overrides, {
+    // Defaults are not in the tree: they were set by nobody, and contradict no key at an old place.
     known: { ...knownRewardKeys, ...runKeys },
     isFree: isFreeLegacyKey,
   });
+}
+
+/** Returns the keys of rewards in a configuration. */
+function givenOf(tree: ConfigTree): ConfigTree {
+  const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
+  return withoutTargets({ ...Object.fromEntries(rewards), ...onlyRunKeys(tree) });
 }
 
 function configOf(given: ConfigTree): RewardConfig {
@@ -138,13 +145,10 @@ export async function loadRewardConfig(
 ): Promise<RewardConfig> {
   return asRewardError(() => {
     const file = resolve(path);
-    const { tree, overrides: values } = composeConfig(
-      file,
-      { folders: [dirname(file)] },
-      overrides,
-    );
-    const given = givenOf(tree, values);
-    return configOf(resolveReferences(given, { among: merged({ reward: defaults }, tree) }));
+    const composed = composeConfig(file, { folders: [dirname(file)] }, overrides);
+    const tree = overridden(composed.tree, composed.overrides);
+    const among = merged({ reward: defaults }, tree);
+    return configOf(resolveReferences(givenOf(tree), { among }));
   });
 }
 

@@ -488,6 +488,53 @@ describe("a file", () => {
     await expect(lost).rejects.toMatchObject({ code: "REWARD_CONFIG", key: "nothing" });
   });
 
+  test("takes overrides of every key that it has, because references lead to it", async () => {
+    const path = join(folder, "whole.yaml");
+    await writeFile(
+      path,
+      `data: { judge: ./judge.ts, train_batch_size: 32, more: { _target_: x } }
+trainer: { experiment_name: one, project_name: p }
+reward: { custom_reward_function: { path: "\${data.judge}", name: "\${trainer.project_name}" } }
+`,
+    );
+    const values = [
+      "data.train_batch_size=64",
+      "data.judge=./rule.ts",
+      "trainer.experiment_name=two",
+      "trainer.project_name=scored",
+      "+data.new=1",
+      "~data.more",
+    ];
+    expect(await loadRewardConfig(path, values)).toMatchObject({
+      custom_reward_function: { path: "./rule.ts", name: "scored" },
+      experiment_name: "two",
+    });
+    await expect(loadRewardConfig(path, ["data.train_batch=64"])).rejects.toMatchObject({
+      key: "data.train_batch",
+      nearest: "data.train_batch_size",
+    });
+    await expect(loadRewardConfig(path, ["+reward.num_worker=64"])).rejects.toMatchObject({
+      key: "reward.num_worker",
+      nearest: "reward.num_workers",
+    });
+  });
+
+  test("has its cascade in order, whatever is changed in a stage", async () => {
+    const path = join(folder, "cascade.yaml");
+    const stage = (name: string) => `{ custom_reward_function: { path: ./${name}.ts } }`;
+    await writeFile(
+      path,
+      `reward: { cascade: { rule: ${stage("rule")}, judge: ${stage("judge")} } }\n`,
+    );
+    const values = [
+      "reward.cascade.rule.custom_reward_function.path=./other.ts",
+      "+reward.cascade.rule.attempt_timeout_ms=5000",
+    ];
+    const { cascade } = await loadRewardConfig(path, values);
+    expect(Object.keys(cascade)).toEqual(["rule", "judge"]);
+    expect(cascade["rule"]).toMatchObject({ custom_reward_function: { path: "./other.ts" } });
+  });
+
   test("of the walkthrough of verl 0.7 is read as it stands: a class is not looked at without importlib", async () => {
     const path = join(folder, "walkthrough.yaml");
     await writeFile(path, walkthrough);
