@@ -4,6 +4,7 @@ import { WriteStream } from "node:tty";
 import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
+import { firstErrorOf } from "../src/cli/cli-error.ts";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
 import {
   count as countOf,
@@ -51,6 +52,22 @@ describe("the simulated latency", () => {
     const [a, b] = [waits(1), waits(2)];
     expect(a.filter((wait, index) => wait === b[index]).length).toBeLessThan(10);
   });
+});
+
+test("what failed first is shown, and not that its closing failed, too", () => {
+  const first = new RangeError("no space left");
+  // As `await using` makes it, where a Node has no such class, too.
+  const both = (suppressed: unknown): Error =>
+    Object.assign(new Error("An error was suppressed during disposal"), {
+      name: "SuppressedError",
+      error: new Error("closing"),
+      suppressed,
+    });
+  expect(firstErrorOf(both(both(first)))).toBe(first);
+  expect(firstErrorOf(first)).toBe(first);
+  if ("SuppressedError" in globalThis) {
+    expect(firstErrorOf(new SuppressedError(new Error("closing"), first))).toBe(first);
+  }
 });
 
 describe("values of flags", () => {

@@ -67,6 +67,8 @@ export class PPOTrainer implements AsyncDisposable {
   readonly #learner: Learner;
   readonly #rewards: RewardRequests;
   readonly #tracker: StepTracker;
+  /** Failures that `fit` has rejected with. */
+  readonly #failures = new Set<unknown>();
 
   private constructor(
     options: PPOTrainerOptions,
@@ -106,9 +108,19 @@ export class PPOTrainer implements AsyncDisposable {
    * validates, as with `run.valOnly`.
    *
    * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError
-   * for a folder that cannot be written to, CheckpointError, and TrainerStateError.
+   * for a folder that cannot be written to, JsonlError for rollouts that cannot be written,
+   * CheckpointError, and TrainerStateError.
    */
   async fit(): Promise<TrainingReport> {
+    try {
+      return await this.#train();
+    } catch (error) {
+      this.#failures.add(error);
+      throw error;
+    }
+  }
+
+  async #train(): Promise<TrainingReport> {
     const { policy, referencePolicy, critic, prompts } = this.#options;
     const { now = (): number => performance.now() } = this.#options;
     const { settings } = this;
@@ -151,8 +163,14 @@ export class PPOTrainer implements AsyncDisposable {
     return this.#rewards.close();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  /**
+   * Closes it, for `await using`. A failure that `fit` has rejected with is not thrown again: both
+   * would be one SuppressedError, whose message says nothing.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch((error: unknown) => {
+      if (!this.#failures.has(error)) throw error;
+    });
   }
 
   async #makeFolders(): Promise<void> {

@@ -33,6 +33,16 @@ export function refusalOf(
 }
 
 /**
+ * Returns the first of the errors in a SuppressedError, which `await using` makes where closing
+ * fails, too: its own message says nothing. Any other error is returned as it is.
+ */
+export function firstErrorOf(error: unknown): unknown {
+  // By its name: Nodes before 24 have no such class.
+  const isOne = error instanceof Error && error.name === "SuppressedError";
+  return isOne && "suppressed" in error ? firstErrorOf(error.suppressed) : error;
+}
+
+/**
  * Earlier scores that `--resume` would continue differ in meaning from new ones: another function
  * made them, or the same one with other settings.
  */

@@ -12,6 +12,7 @@ import { addDriverCommands } from "./driver/driver-commands.ts";
 import { addNewCommand } from "./new/new-options.ts";
 import { addNodeCommand } from "./node/node-options.ts";
 import { ownFile } from "../own-files.ts";
+import { firstErrorOf } from "./cli-error.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { PhaseLine } from "./output/phase-line.ts";
@@ -55,7 +56,8 @@ export async function runCommandLine(
     if (first === "complete" && second === "--") await answerShell(program, words);
     else await program.parseAsync(args, { from: "user" });
     return 0;
-  } catch (error) {
+  } catch (thrown) {
+    const error = firstErrorOf(thrown);
     if (!(error instanceof CommanderError)) {
       tell(oneLine(`${prefix}${messageOf(error)}`));
     }

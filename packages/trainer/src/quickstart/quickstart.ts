@@ -11,6 +11,7 @@ import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
 import { ownModule } from "../values/own-files.ts";
+import { workThenClose } from "../values/work-then-close.ts";
 import type { ScheduleName } from "../settings/program-options.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
 import { answerOf, partsOf } from "../policy/policy-answers.ts";
@@ -99,7 +100,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
     throw new TrainerInputError("steps", `steps must be a whole number above 0; it is ${asked}`);
   }
   const own = await Quickstart.open(seed);
-  try {
+  return await workThenClose(own, async () => {
     await own.warmStart(options.warmSteps ?? settings.warmSteps.most, onProgress);
     const before = await own.accuracies();
     const start = await own.state();
@@ -119,9 +120,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
       runs.push(run);
     }
     return { ...before, problems: own.problems, latencyMs: plan.latencyMs, runs };
-  } finally {
-    await own.close();
-  }
+  });
 }
 
 /** Accuracies as a validation has them: that of sampled answers, and greedy beside it. */
@@ -265,7 +264,7 @@ class Quickstart {
     await answerOf("the policy, given its learning rate,", set, timeout);
     const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff } = settings;
     this.#latency.set(latencyMs);
-    await using trainer = await PPOTrainer.create({
+    const trainer = await PPOTrainer.create({
       policy: this.#policy,
       prompts: new PromptLoader(this.#train, { batchSize: trainBatchSize, seed: this.#seed }),
       schedule,
@@ -276,7 +275,7 @@ class Quickstart {
       run: { totalTrainingSteps: steps, seed: this.#seed },
       tracking,
     });
-    return await trainer.fit();
+    return await workThenClose(trainer, () => trainer.fit());
   }
 
   /** Returns the accuracy of answers to all problems of the test. */

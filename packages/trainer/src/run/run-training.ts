@@ -17,6 +17,7 @@ import type { PPOTrainerOptions, TrainingReport } from "../ppo-trainer.ts";
 import { runFolder } from "../tracking/run-folder.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
+import { workThenClose } from "../values/work-then-close.ts";
 import { CheckpointRuns, runOfCheckpoint } from "./checkpoint-runs.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
@@ -120,8 +121,8 @@ async function train(
 }
 
 async function fitted(options: PPOTrainerOptions): Promise<TrainingReport> {
-  await using ppo = await PPOTrainer.create(options);
-  return await ppo.fit();
+  const ppo = await PPOTrainer.create(options);
+  return await workThenClose(ppo, () => ppo.fit());
 }
 
 /** Returns the folder of the run; a run that resumes continues in that of its checkpoint. */

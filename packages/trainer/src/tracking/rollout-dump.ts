@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
 import { isTypedArray } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
+import { workThenClose } from "../values/work-then-close.ts";
 
 /** Columns of one step, all of the same length. */
 export interface RolloutDump {
@@ -50,18 +51,19 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
     .filter(([name, column]) => column.length === inputs.length && name !== "score")
     .map(([name, column]) => [ownNames.has(name) ? `extra_${name}` : name, column] as const);
   const path = join(directory, `${step}.jsonl`);
-  await using writer = await openJsonlWriter(path);
-  for (const [row, input] of inputs.entries()) {
-    await writer.write({
-      input,
-      output: outputs[row],
-      gts: jsonOf(gts[row]),
-      score: jsonOf(scores[row]),
-      step,
-      ...Object.fromEntries(further.map(([name, column]) => [name, jsonOf(column[row])])),
-    });
-  }
-  await writer.flush();
+  const writer = await openJsonlWriter(path);
+  await workThenClose(writer, async () => {
+    for (const [row, input] of inputs.entries()) {
+      await writer.write({
+        input,
+        output: outputs[row],
+        gts: jsonOf(gts[row]),
+        score: jsonOf(scores[row]),
+        step,
+        ...Object.fromEntries(further.map(([name, column]) => [name, jsonOf(column[row])])),
+      });
+    }
+  });
   return path;
 }
 

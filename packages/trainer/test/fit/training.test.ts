@@ -1,6 +1,6 @@
 /** The parts of a step: that a policy learns under every schedule, what estimators and losses ask for, validation. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -360,6 +360,24 @@ test("rollouts and validations are kept where it is told, those without a score 
     expect(Number(input)).toBeLessThan(prompts);
   }
   expect(linesIn(validationDataDir, 2)).toHaveLength(prompts);
+});
+
+test("a log of rewards that fails ends the training with its own error, under `await using`, too", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
+  const record = join(folder, "rewards.jsonl");
+  const training = trained({
+    reward: { reward, workers: 1, executors: 1, record },
+    tracking: {
+      ...silentTracker,
+      phase: ({ step, name }) => {
+        if (step === 2 && name === "gen") rmSync(record);
+      },
+    },
+  });
+  // Closing fails with the same error: both would be a SuppressedError.
+  await expect(training).rejects.toMatchObject({ code: "JSONL_CHANGED", path: record });
 });
 
 test("what a score function tells of its own errors stands beside why others have no score", async () => {

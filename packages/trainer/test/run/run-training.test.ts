@@ -329,6 +329,34 @@ describe("a run", () => {
     expect(lines.length).toBeGreaterThanOrEqual(16);
   });
 
+  test("whose log of rewards is gone ends with the error that names it", async () => {
+    const files = await folder();
+    const record = join(files, "rewards.jsonl");
+    const path = join(files, "reward.ts");
+    await writeFile(path, "export const computeScore = (): number => 1;\n");
+    const overrides = [
+      `data.train_files=${await jsonlFile(rows)}`,
+      "data.val_files=null",
+      "data.train_batch_size=4",
+      "data.max_response_length=1",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+      "algorithm.adv_estimator=grpo",
+      "rayling.policy=timed",
+      "rayling.policy_kwargs.seconds={}",
+      "reward.num_workers=1",
+      "reward.executors=1",
+      `reward.custom_reward_function.path=${path}`,
+      `reward.record=${record}`,
+      `rayling.directory=${files}/run`,
+      "trainer.logger=[]",
+      "trainer.total_training_steps=3",
+    ];
+    const remover = { name: "remover", log: () => rm(record, { force: true }) };
+    const config = loadTrainerConfig({ name: "ppo_trainer", overrides });
+    const running = runTraining(config, { loggers: [remover] });
+    await expect(running).rejects.toMatchObject({ code: "JSONL_CHANGED", path: record });
+  });
+
   test("of the timed policy takes the expected times", async () => {
     const path = join(await folder(), "reward.ts");
     await writeFile(path, "export const computeScore = (): number => 1;\n");

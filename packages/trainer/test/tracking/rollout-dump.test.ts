@@ -1,6 +1,7 @@
 /** Rollouts on disk are verl's lines, once for each row. */
 
-import { readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { dumpRollouts } from "@rayling/trainer";
@@ -23,6 +24,17 @@ test("a line for each row: input, output, gts, score, step, and columns of the s
     '{"input":"1+1=","output":"2","gts":"2","score":1,"step":7,"acc":true,"pred":"2"}\n' +
       '{"input":"2+2=","output":"fünf","gts":null,"score":null,"step":7,"acc":null,"pred":null}\n',
   );
+});
+
+test.runIf(existsSync("/dev/full"))("a full disk is named, with the path", async () => {
+  const directory = await runFolder();
+  const path = join(directory, "7.jsonl");
+  await symlink("/dev/full", path);
+  await expect(dumpRollouts(directory, rollouts)).rejects.toMatchObject({
+    code: "JSONL_IO",
+    path,
+    message: expect.stringContaining("ENOSPC"),
+  });
 });
 
 test("extra info with the name of a column takes nothing away", async () => {
