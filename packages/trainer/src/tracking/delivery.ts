@@ -1,22 +1,37 @@
 /**
- * Sends the reports of a logger to a server, in order and in the background.
+ * Sends the reports of a logger to a server in the background: in order, but for those that fail.
  *
  * A server that does not answer holds nobody up: reports are kept, up to a limit, and sent again
- * after pauses that grow. A report that the server refuses, or that finds no place, is lost; lost
- * values are counted.
+ * after pauses that grow. A report that fails goes behind all others, which it does not hold back:
+ * it may be the only one that the server fails on. A report that the server refuses, or that finds
+ * no place, is lost; lost values are counted.
  */
 
 /** One request. */
 export interface Report {
   /** Number of values in it, for the count of lost ones. */
   readonly values: number;
+  /** Words for what it carries, for a warning where it is refused: `the metric "x"`. */
+  readonly what?: string;
   /** Rejects with RefusedReport where another attempt would fail too. */
   send(signal: AbortSignal): Promise<void>;
+  /** Parts to send in its place where it is refused for one of its values; none: it has one. */
+  parts?(): readonly Report[];
 }
 
 /** The server refused a report: another attempt would fail too. */
 export class RefusedReport extends Error {
   override readonly name = "RefusedReport";
+
+  /** Whether some of its values may be taken without the others. */
+  get isForValue(): boolean {
+    return false;
+  }
+}
+
+/** The server answered that it failed: another attempt may go well. */
+export class FailedReport extends Error {
+  override readonly name = "FailedReport";
 }
 
 export interface DeliverySettings {
@@ -28,24 +43,39 @@ export interface DeliverySettings {
   readonly maxKept: number;
 }
 
-/** Attempts for a report after the end of a run. */
+/** Attempts for each report after the end of a run. */
 const lastAttempts = 2;
 const longestPauseMs = 30_000;
 const requestTimeoutMs = 10_000;
+/** A `Tracking` that closes waits for 30 seconds: for a request on its way, and these. */
+const last = { timeoutMs: 5000, spanMs: 10_000 } as const;
+/** Refused reports that are named; further ones are only counted. */
+const mostNamed = 10;
 
 export class Delivery {
   readonly #settings: DeliverySettings;
-  readonly #kept: Report[] = [];
+  /** Reports that were not sent yet. */
+  #fresh: Report[] = [];
+  /** Reports whose last attempt failed. */
+  #failed: Report[] = [];
+  /** Before the next attempt of a fresh report. */
+  readonly #pause: GrowingPause;
+  /** Before the next attempt of a failed one. */
+  readonly #longerPause: GrowingPause;
+  /** Kept reports with a failed attempt. The user is told of the first one. */
+  readonly #failing = new Set<Report>();
+  readonly #named = new Set<string>();
   #keptValues = 0;
   #lost = 0;
-  #refusal: unknown;
-  #isFailing = false;
+  #hasToldLoss = false;
+  #isEnding = false;
   #sending: Promise<void> | undefined;
-  #ending: { attempts: number } | undefined;
   #wake: (() => void) | undefined;
 
   constructor(settings: DeliverySettings) {
     this.#settings = settings;
+    this.#pause = new GrowingPause(settings.pauseMs);
+    this.#longerPause = new GrowingPause(settings.pauseMs);
   }
 
   /** Number of values that were not delivered and will not be. */
@@ -55,86 +85,117 @@ export class Delivery {
 
   add(report: Report): void {
     const { maxKept } = this.#settings;
+    if (this.#isEnding) return this.#lose(report, "the run has ended");
     if (this.#keptValues + report.values > maxKept) {
-      this.#lose(report, `more than ${maxKept} values wait to be sent`);
-      return;
+      return this.#lose(report, `more than ${maxKept} values wait to be sent`);
     }
-    this.#kept.push(report);
+    this.#fresh.push(report);
     this.#keptValues += report.values;
     this.#sending ??= this.#sendAll();
+    this.#wake?.();
   }
 
   /** Sends what is left, in a few attempts; resolves when all of it is delivered or lost. */
   async close(): Promise<void> {
-    this.#ending = { attempts: lastAttempts };
+    this.#isEnding = true;
     this.#wake?.();
     await this.#sending;
+    await this.#sendLast();
     if (this.#lost > 0) this.#settings.warn(`${this.#lost} values were not delivered`);
   }
 
   async #sendAll(): Promise<void> {
-    let pauseMs = this.#settings.pauseMs;
-    for (;;) {
-      const report = this.#kept[0];
-      if (report === undefined) {
-        // In this turn: a report that is added in the next one has to be sent, too.
-        this.#sending = undefined;
-        return;
+    while (!this.#isEnding) {
+      const isFresh = this.#fresh.length > 0;
+      const pause = isFresh ? this.#pause : this.#longerPause;
+      const report = isFresh ? this.#fresh[0] : this.#failed[0];
+      if (report === undefined) break;
+      if (pause.leftMs > 0) {
+        await this.#wait(pause.leftMs);
+        continue;
       }
-      const failure = await failureOf(report);
-      if (failure === undefined) {
-        this.#isFailing = false;
-        pauseMs = this.#settings.pauseMs;
-        this.#drop(report);
-      } else if (failure.cause instanceof RefusedReport) {
-        this.#drop(report);
-        this.#lose(report, failure.cause);
-      } else {
-        this.#tellFailure(failure.cause);
-        if (this.#isLastAttempt()) {
-          this.#sending = undefined;
-          this.#loseAll(failure.cause);
-          return;
-        }
-        await this.#pause(this.#ending === undefined ? pauseMs : this.#settings.pauseMs);
-        pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      if (isFresh) this.#fresh.shift();
+      else this.#failed.shift();
+      const failure = await this.#attempt(report, requestTimeoutMs);
+      if (failure === undefined) pause.reset();
+      else {
+        this.#failed.push(report);
+        pause.begin();
+        // It is not sent again at once where no fresh ones are left.
+        if (isFresh && this.#longerPause.leftMs <= 0) this.#longerPause.begin();
       }
     }
+    // In this turn: a report that is added in the next one has to be sent, too.
+    this.#sending = undefined;
   }
 
-  #isLastAttempt(): boolean {
-    if (this.#ending === undefined) return false;
-    this.#ending.attempts -= 1;
-    return this.#ending.attempts <= 0;
+  /** Attempts all that are left, those that never failed first, until the server is silent. */
+  async #sendLast(): Promise<void> {
+    const endMs = performance.now() + last.spanMs;
+    let cause: unknown;
+    for (let attempt = 1; attempt <= lastAttempts; attempt += 1) {
+      if (attempt > 1 && this.#failed.length > 0) await this.#wait(this.#settings.pauseMs);
+      this.#fresh = [...this.#fresh, ...this.#failed];
+      this.#failed = [];
+      for (let report = this.#fresh.shift(); report; report = this.#fresh.shift()) {
+        const failure = await this.#attempt(report, last.timeoutMs);
+        if (failure === undefined) continue;
+        cause = failure.cause;
+        this.#failed.push(report);
+        if (!(cause instanceof FailedReport) || performance.now() > endMs) break;
+      }
+    }
+    for (const report of [...this.#fresh, ...this.#failed]) this.#lose(report, cause);
+    [this.#fresh, this.#failed, this.#keptValues] = [[], [], 0];
   }
 
-  #drop(report: Report): void {
-    this.#kept.shift();
+  /** Returns why the report is to be sent again; undefined: it is delivered or refused. */
+  async #attempt(report: Report, timeoutMs: number): Promise<Failure | undefined> {
+    const failure = await failureOf(report, timeoutMs);
+    if (failure !== undefined && !(failure.cause instanceof RefusedReport)) {
+      if (this.#failing.size === 0) this.#tellFailure(failure.cause);
+      this.#failing.add(report);
+      return failure;
+    }
+    this.#failing.delete(report);
+    const parts =
+      failure?.cause instanceof RefusedReport && failure.cause.isForValue
+        ? (report.parts?.() ?? [])
+        : [];
+    if (parts.length > 0) {
+      this.#fresh.unshift(...parts);
+      return undefined;
+    }
     this.#keptValues -= report.values;
+    if (failure !== undefined) this.#refuse(report, failure.cause);
+    return undefined;
   }
 
-  #loseAll(cause: unknown): void {
-    for (const report of this.#kept.splice(0)) this.#lose(report, cause);
-    this.#keptValues = 0;
+  #refuse(report: Report, why: unknown): void {
+    const { what } = report;
+    if (what === undefined) return this.#lose(report, why);
+    this.#lost += report.values;
+    if (this.#named.has(what) || this.#named.size >= mostNamed) return;
+    this.#named.add(what);
+    this.#settings.warn(`${what} is refused`, why);
   }
 
   /** Warns of the first loss; the others are in the count at the end. */
   #lose({ values }: Report, why: unknown): void {
     this.#lost += values;
-    if (this.#refusal !== undefined) return;
-    this.#refusal = why;
+    if (this.#hasToldLoss) return;
+    this.#hasToldLoss = true;
     if (typeof why === "string") this.#settings.warn(`values are lost: ${why}`);
     else this.#settings.warn("values are lost", why);
   }
 
   #tellFailure(cause: unknown): void {
-    if (this.#isFailing) return;
-    this.#isFailing = true;
-    this.#settings.warn("it does not answer; reports are kept and sent again", cause);
+    const what = cause instanceof FailedReport ? "it answers with a failure" : "it does not answer";
+    this.#settings.warn(`${what}; reports are kept and sent again`, cause);
   }
 
-  /** Ends early where the run ends. */
-  async #pause(ms: number): Promise<void> {
+  /** Ends early where a report is added, and where the run ends. */
+  async #wait(ms: number): Promise<void> {
     const pause = Promise.withResolvers<void>();
     const timer = setTimeout(pause.resolve, ms);
     // A program that ends without closing its loggers does not wait for them.
@@ -146,9 +207,39 @@ export class Delivery {
   }
 }
 
-async function failureOf(report: Report): Promise<{ readonly cause: unknown } | undefined> {
+/** A pause that is twice as long each time, until it is reset. */
+class GrowingPause {
+  readonly #firstMs: number;
+  #nextMs: number;
+  #endMs = 0;
+
+  constructor(firstMs: number) {
+    this.#firstMs = firstMs;
+    this.#nextMs = firstMs;
+  }
+
+  get leftMs(): number {
+    return this.#endMs - performance.now();
+  }
+
+  begin(): void {
+    this.#endMs = performance.now() + this.#nextMs;
+    this.#nextMs = Math.min(this.#nextMs * 2, longestPauseMs);
+  }
+
+  reset(): void {
+    this.#endMs = 0;
+    this.#nextMs = this.#firstMs;
+  }
+}
+
+interface Failure {
+  readonly cause: unknown;
+}
+
+async function failureOf(report: Report, timeoutMs: number): Promise<Failure | undefined> {
   try {
-    await report.send(AbortSignal.timeout(requestTimeoutMs));
+    await report.send(AbortSignal.timeout(timeoutMs));
     return undefined;
   } catch (cause) {
     return { cause };

@@ -16,6 +16,8 @@ export interface MlflowKept {
   readonly authorizations: Set<string | undefined>;
   /** Answers the next requests with this status; undefined: answers well. */
   answerWith: ((path: string) => number | undefined) | undefined;
+  /** Keys for which all values of a request are refused. */
+  readonly refused: Set<string>;
 }
 
 interface Sent {
@@ -44,6 +46,13 @@ export async function mlflowServer(): Promise<MlflowKept> {
     const status = kept.answerWith?.(path);
     if (status !== undefined) return answer(status, { error_code: "TOLD", message: "as told" });
     const body = (text === "" ? {} : JSON.parse(text)) as Sent & { readonly name?: string };
+    const bad = [...(body.metrics ?? []), ...(body.params ?? [])].find(({ key }) =>
+      kept.refused.has(key),
+    );
+    if (bad !== undefined) {
+      const message = `Invalid value "${bad.key}"`;
+      return answer(400, { error_code: "INVALID_PARAMETER_VALUE", message });
+    }
     const run = {
       info: { run_id: "r1", artifact_uri: "mlflow-artifacts:/1/r1/artifacts" },
       data: { params: [...kept.params].map(([key, value]) => ({ key, value })) },
@@ -80,6 +89,7 @@ export async function mlflowServer(): Promise<MlflowKept> {
     statuses: [],
     authorizations: new Set(),
     answerWith: undefined,
+    refused: new Set(),
   };
   return kept;
 }

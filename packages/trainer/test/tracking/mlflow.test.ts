@@ -3,6 +3,7 @@
 import { expect, test, vi } from "vitest";
 import { MlflowLogger, Tracking, type TrackingError, type TrackingOptions } from "@rayling/trainer";
 import { Delivery } from "../../src/tracking/delivery.ts";
+import { mlflowKey } from "../../src/tracking/mlflow/mlflow-keys.ts";
 import { mlflowServer } from "./mlflow-server.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
 
@@ -108,6 +109,85 @@ test.each([
   expect(warnings.at(-1)?.message).toContain(`${lost} values were not delivered`);
   expect(warnings.every(({ code }) => code === "TRACKING_INCOMPLETE")).toBe(true);
   expect(warnings.length).toBeLessThanOrEqual(3);
+});
+
+test("a report that the server fails on holds no other back, and is sent again", async () => {
+  const server = await mlflowServer();
+  server.answerWith = (path) => (path.startsWith("mlflow-artifacts/") ? 500 : undefined);
+  const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+  for (const step of [0, 1]) tracking.generations(step, [{ input: "1+1", output: "2", score: 1 }]);
+  for (let step = 1; step <= 5; step += 1) tracking.log({ loss: step }, step);
+  await vi.waitFor(() => expect(server.metrics.get("loss 5")).toBe(5));
+  server.answerWith = (path) => (path.endsWith("val_step1.json") ? 500 : undefined);
+  await vi.waitFor(() => expect(server.artifacts.size).toBe(1));
+  await tracking.close();
+  expect(server.statuses).toEqual(["FINISHED"]);
+  expect(warnings.map(({ message }) => message)).toEqual([
+    expect.stringContaining("it answers with a failure"),
+    expect.stringMatching(/values are lost: .*val_step1.json: HTTP 500/),
+    expect.stringContaining("1 values were not delivered"),
+  ]);
+});
+
+test("a value that the server refuses is named, and takes no other with it", async () => {
+  const server = await mlflowServer();
+  for (const key of ["odd", "data/odd"]) server.refused.add(key);
+  const config = { data: { odd: 1, seed: 2, path: "x" } };
+  const { tracking, warnings } = await opened(
+    await runFolder(),
+    { trackingUri: server.uri },
+    { config },
+  );
+  for (const step of [1, 2]) tracking.log({ a: 1, b: 2, odd: 3, c: 4, d: 5 }, step);
+  await tracking.close();
+  expect(Object.fromEntries(server.params)).toEqual({ "data/seed": "2", "data/path": "x" });
+  const keys = ["a 1", "b 1", "c 1", "d 1", "a 2", "b 2", "c 2", "d 2"];
+  expect([...server.metrics.keys()].toSorted()).toEqual(keys.toSorted());
+  expect(warnings.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/the setting "data\/odd" is refused: .*HTTP 400/),
+    expect.stringMatching(/the metric "odd" is refused: .*HTTP 400/),
+    expect.stringContaining("3 values were not delivered"),
+  ]);
+});
+
+test.each([
+  // verl's own spelling.
+  ["val-core/openai/gsm8k/acc/mean@1", "val-core/openai/gsm8k/acc/mean_at_1"],
+  ["a//b#c", "a/b_c"],
+  // \w of Python has the letters and digits of all scripts, and no marks.
+  ["val-core/数学/acc", "val-core/数学/acc"],
+  ["naïve/Ω²/नी", "naïve/Ω²/न_"],
+  ["lone \ud83d", "lone _"],
+  // MLflow refuses what a path resolves.
+  ["val-core/./data/math", "val-core/_/data/math"],
+  ["../up/..", "__/up/__"],
+  ["..hidden", "__hidden"],
+  ["/a/", "a"],
+  ["/", "_"],
+  ["", "_"],
+  [`${"𝒳".repeat(249)}/x`, "𝒳".repeat(249)],
+  [`${"x".repeat(248)}/..x`, `${"x".repeat(248)}/_`],
+])("the name %j is %j on the server", (name, key) => {
+  expect(mlflowKey(name)).toBe(key);
+});
+
+test("names that would be one on the server are kept apart, also by a process that resumes", async () => {
+  const server = await mlflowServer();
+  const directory = await runFolder();
+  const config = { "a/b": 1, a: { b: 2 } };
+  const options = { trackingUri: server.uri };
+  for (const step of [1, 2]) {
+    const { tracking, warnings } = await opened(directory, options, { config });
+    tracking.log({ "acc/x#": 1, "acc/x%": 2 }, step);
+    await tracking.close();
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/the settings "a\/b" and "a\/b" have one name .*"a\/b_[\da-f]{8}"/),
+      expect.stringMatching(/the metrics "acc\/x#" and "acc\/x%" have one name .*"acc\/x__/),
+    ]);
+  }
+  expect([...server.params.values()]).toEqual(["1", "2"]);
+  expect([...server.metrics.values()]).toEqual([1, 2, 1, 2]);
+  expect(server.metrics.get("acc/x_ 2")).toBe(1);
 });
 
 test("what finds no place while the server is away is counted", async () => {

@@ -4,7 +4,7 @@
  */
 
 import { isRecord } from "@rayling/reward-manager-registry/values";
-import { RefusedReport } from "../delivery.ts";
+import { FailedReport, RefusedReport } from "../delivery.ts";
 
 /** The server answered with an error. */
 export class MlflowError extends RefusedReport {
@@ -17,6 +17,10 @@ export class MlflowError extends RefusedReport {
     super(`${what}: HTTP ${status} ${errorCode}: ${message}`);
     this.status = status;
     this.errorCode = errorCode;
+  }
+
+  override get isForValue(): boolean {
+    return this.status === 400;
   }
 }
 
@@ -69,7 +73,7 @@ export class MlflowClient {
     );
     // These may go well later; the others are refusals.
     if (status < 500 && status !== 408 && status !== 429) throw error;
-    throw new Error(error.message);
+    throw new FailedReport(error.message);
   }
 }
 

@@ -8,6 +8,7 @@
  */
 
 import { Delivery, RefusedReport } from "../delivery.ts";
+import type { Report } from "../delivery.ts";
 import type {
   Generation,
   RunEnd,
@@ -16,6 +17,7 @@ import type {
   TrackingLogger,
 } from "../tracking-logger.ts";
 import { MlflowClient } from "./mlflow-client.ts";
+import { MlflowKeys } from "./mlflow-keys.ts";
 import { openMlflowRun } from "./mlflow-run.ts";
 import type { MlflowRun } from "./mlflow-run.ts";
 import { mlflowMetrics, mlflowParams } from "./mlflow-values.ts";
@@ -44,6 +46,10 @@ export class MlflowLogger implements TrackingLogger {
   /** The name of the logger in `trainer.logger`. */
   readonly name = "mlflow";
   readonly #options: MlflowLoggerOptions;
+  readonly #metricKeys = new MlflowKeys("metrics", (problem) => this.#warn(problem));
+  readonly #paramKeys = new MlflowKeys("settings", (problem) => this.#warn(problem));
+  /** Parameters about which the user is told that the server keeps earlier ones. */
+  readonly #kept = new Set<string>();
   #delivery: Delivery | undefined;
   #client: MlflowClient | undefined;
   #tracked: TrackedRun | undefined;
@@ -69,24 +75,29 @@ export class MlflowLogger implements TrackingLogger {
       if (error instanceof RefusedReport) throw error;
       // The delivery tries again, and warns.
     }
-    this.#sendParams(mlflowParams(run.config ?? {}));
+    this.#sendParams(mlflowParams(run.config ?? {}, this.#paramKeys));
   }
 
   /** Sends the metrics of a step. */
   log(metrics: StepMetrics, step: number): void {
-    for (const some of chunks(mlflowMetrics(metrics, step, Date.now()), limits.metrics)) {
-      this.#post(some.length, "mlflow/runs/log-batch", { metrics: some });
+    const timestamp = Date.now();
+    for (const some of chunks(mlflowMetrics(metrics, this.#metricKeys), limits.metrics)) {
+      this.#addValues("metric", some, async (part, client, { id }, signal) => {
+        const sent = part.map(({ key, value }) => ({ key, value, timestamp, step }));
+        await logBatch(client, { run_id: id, metrics: sent }, signal);
+      });
     }
   }
 
   /** Sends generations as the artifact `val_step{step}.json`, as verl does. */
   generations(step: number, generations: readonly Generation[]): void {
     const rows = generations.map(({ input, output, score }) => ({
-      input,
-      output,
+      input: input.toWellFormed(),
+      output: output.toWellFormed(),
       score: Number.isFinite(score) ? score : null,
     }));
-    this.#add(rows.length, async (client, { artifactUri }, signal) => {
+    const what = `the validation generations of step ${step}`;
+    this.#add({ values: rows.length, what }, async (client, { artifactUri }, signal) => {
       if (!artifactUri.startsWith(artifactScheme)) {
         throw new RefusedReport(
           `the server takes no artifacts by HTTP: they are in ${artifactUri}`,
@@ -102,41 +113,53 @@ export class MlflowLogger implements TrackingLogger {
   /** Sends what is left, and whether the run finished or failed. */
   async close({ error }: RunEnd): Promise<void> {
     const status = error === undefined ? "FINISHED" : "FAILED";
-    this.#post(1, "mlflow/runs/update", { status, end_time: Date.now() });
+    const end = { status, end_time: Date.now() };
+    this.#add({ values: 1, what: "how the run ended" }, async (client, { id }, signal) => {
+      const body = { run_id: id, ...end };
+      await client.call({ method: "POST", path: "mlflow/runs/update", body, signal });
+    });
     await this.#delivery?.close();
   }
 
   /** Parameters are immutable: a resumed run keeps its earlier ones. */
   #sendParams(params: readonly KeyValue[]): void {
     for (const some of chunks(params, limits.params)) {
-      this.#add(some.length, async (client, { id, params: earlier }, signal) => {
-        const added = some.filter(({ key }) => !earlier.has(key));
-        const changed = some.filter(({ key, value }) => (earlier.get(key) ?? value) !== value);
-        if (changed.length > 0) {
-          const keys = changed.map(({ key }) => key).join(", ");
-          this.#warn(`the run on the server keeps its earlier parameters: ${keys}`);
-        }
+      this.#addValues("setting", some, async (part, client, { id, params: earlier }, signal) => {
+        const added = part.filter(({ key }) => !earlier.has(key));
+        const changed = part.filter(({ key, value }) => (earlier.get(key) ?? value) !== value);
+        this.#tellKept(changed.map(({ key }) => key));
         if (added.length === 0) return;
-        const body = { run_id: id, params: added };
-        await client.call({ method: "POST", path: "mlflow/runs/log-batch", body, signal });
+        const sent = added.map(({ key, value }) => ({ key, value }));
+        await logBatch(client, { run_id: id, params: sent }, signal);
       });
     }
   }
 
-  #post(values: number, path: string, body: Readonly<Record<string, unknown>>): void {
-    this.#add(values, async (client, { id }, signal) => {
-      await client.call({ method: "POST", path, body: { run_id: id, ...body }, signal });
-    });
+  #tellKept(changed: readonly string[]): void {
+    const keys = changed.filter((key) => !this.#kept.has(key));
+    if (keys.length === 0) return;
+    for (const key of keys) this.#kept.add(key);
+    this.#warn(`the run on the server keeps its earlier parameters: ${keys.join(", ")}`);
+  }
+
+  #addValues(what: string, values: readonly KeyValue[], send: SendValues): void {
+    const client = this.#client;
+    if (client === undefined) return;
+    this.#delivery?.add(
+      valuesReport(what, values, async (part, signal) =>
+        send(part, client, await this.#opened(signal), signal),
+      ),
+    );
   }
 
   #add(
-    values: number,
+    about: Pick<Report, "values" | "what">,
     send: (client: MlflowClient, run: MlflowRun, signal: AbortSignal) => Promise<void>,
   ): void {
     const client = this.#client;
     if (client === undefined) return;
     this.#delivery?.add({
-      values,
+      ...about,
       send: async (signal) => send(client, await this.#opened(signal), signal),
     });
   }
@@ -148,6 +171,40 @@ export class MlflowLogger implements TrackingLogger {
     this.#run ??= await openMlflowRun(this.#client, this.#tracked, signal);
     return this.#run;
   }
+}
+
+type SendValues = (
+  values: readonly KeyValue[],
+  client: MlflowClient,
+  run: MlflowRun,
+  signal: AbortSignal,
+) => Promise<void>;
+
+/**
+ * The server refuses all values of a request for one of them: they are sent again in halves, so that
+ * only that one is lost.
+ */
+function valuesReport(
+  what: string,
+  values: readonly KeyValue[],
+  send: (part: readonly KeyValue[], signal: AbortSignal) => Promise<void>,
+): Report {
+  const [first] = values;
+  const about = { values: values.length, send: (signal: AbortSignal) => send(values, signal) };
+  if (first === undefined || values.length === 1) {
+    return { ...about, what: `the ${what} ${JSON.stringify(first?.name)}` };
+  }
+  const half = Math.ceil(values.length / 2);
+  const parts = (): Report[] => chunks(values, half).map((part) => valuesReport(what, part, send));
+  return { ...about, parts };
+}
+
+async function logBatch(
+  client: MlflowClient,
+  body: Readonly<Record<string, unknown>>,
+  signal: AbortSignal,
+): Promise<void> {
+  await client.call({ method: "POST", path: "mlflow/runs/log-batch", body, signal });
 }
 
 function chunks<Item>(items: readonly Item[], size: number): Item[][] {

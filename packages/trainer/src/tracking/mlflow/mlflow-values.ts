@@ -1,38 +1,26 @@
-/** Metrics and settings as MLflow takes them: its names, its limits, verl's spelling of both. */
+/** Metrics and settings as MLflow takes them: its limits, verl's spelling of values. */
 
 import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import type { StepMetrics, TrackingConfig } from "../tracking-logger.ts";
+import type { MlflowKeys } from "./mlflow-keys.ts";
 
 /** One value of a metric, or a parameter, in a request. */
 export interface KeyValue {
+  /** The server's name for it (MlflowKeys). */
   readonly key: string;
+  /** The name here. */
+  readonly name: string;
   readonly value: number | string;
 }
 
 /** MLflow's limit of a parameter's value, in characters. */
 const maxValueLength = 6000;
-/** MLflow's limit of a key, in characters. */
-const maxKeyLength = 250;
-
-/**
- * Spells as verl does: "@" is "_at_", several slashes are one, other characters that MLflow refuses
- * are "_".
- */
-export function mlflowKey(name: string): string {
-  return name
-    .replaceAll("@", "_at_")
-    .replaceAll(/\/+/g, "/")
-    .replaceAll(/[^/\w.\- :]/g, "_")
-    .slice(0, maxKeyLength);
-}
-
 /** Numbers that JSON lacks are MLflow's texts: NaN, Infinity. */
-export function mlflowMetrics(metrics: StepMetrics, step: number, timestamp: number): KeyValue[] {
+export function mlflowMetrics(metrics: StepMetrics, keys: MlflowKeys): KeyValue[] {
   return Object.entries(metrics).map(([name, value]) => ({
-    key: mlflowKey(name),
+    key: keys.of(name),
+    name,
     value: Number.isFinite(value) ? value : String(value),
-    timestamp,
-    step,
   }));
 }
 
@@ -40,19 +28,25 @@ export function mlflowMetrics(metrics: StepMetrics, step: number, timestamp: num
  * The settings as verl logs them: keys joined by "/", a list as its length (`list_len`) and items,
  * values as Python writes them.
  */
-export function mlflowParams(config: TrackingConfig): KeyValue[] {
-  return Object.entries(config).flatMap(([name, value]) => paramsAt(name, value));
+export function mlflowParams(config: TrackingConfig, keys: MlflowKeys): KeyValue[] {
+  return Object.entries(config).flatMap(([name, value]) => paramsAt([name], value, keys));
 }
 
-function paramsAt(path: string, value: unknown): KeyValue[] {
+function paramsAt(path: readonly string[], value: unknown, keys: MlflowKeys): KeyValue[] {
   if (isList(value)) {
-    const items = value.flatMap((one, index) => paramsAt(`${path}/${index}`, one));
-    return [{ key: mlflowKey(`${path}/list_len`), value: String(value.length) }, ...items];
+    const items = value.flatMap((one, index) => paramsAt([...path, String(index)], one, keys));
+    return [paramOf([...path, "list_len"], String(value.length), keys), ...items];
   }
   if (isRecord(value) && Object.keys(value).length > 0) {
-    return Object.entries(value).flatMap(([name, one]) => paramsAt(`${path}/${name}`, one));
+    return Object.entries(value).flatMap(([name, one]) => paramsAt([...path, name], one, keys));
   }
-  return [{ key: mlflowKey(path), value: pythonText(value).slice(0, maxValueLength) }];
+  return [paramOf(path, pythonText(value).slice(0, maxValueLength), keys)];
+}
+
+/** "a/b" and the "b" of an "a" have one name, and are two parameters. */
+function paramOf(path: readonly string[], value: string, keys: MlflowKeys): KeyValue {
+  const name = path.join("/");
+  return { key: keys.of(name, JSON.stringify(path)), name, value: value.toWellFormed() };
 }
 
 function pythonText(value: unknown): string {
