@@ -7,6 +7,7 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { readRewardLog, RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { wholeUsageOf } from "../src/spend/usage.ts";
 import { fixture, sampleOf } from "./loop.ts";
@@ -332,6 +333,25 @@ describe("a group is what a sample is to everything else", () => {
       "1 3",
       "1 null",
     ]);
+  });
+
+  test("fields of a row's owner are no part of it, whatever they are called", async () => {
+    const place = await folder();
+    await using loop = await open({ cache: join(place, "scores.db"), record: join(place, "log") });
+    const owned = { members: ["ann", "bob"], onDone: () => 1 };
+    const rowOf = (text: string, group: string): RewardSample => {
+      return { ...sampleOf(text), ...owned, context: { group } };
+    };
+    const rows = [rowOf("1", "a"), rowOf("2", "a"), rowOf("7", "b"), rowOf("5", "b")];
+    const scores: number[] = [];
+    for await (const { index, sample, outcome } of loop.scoreStream(rows, {
+      groups: { size: 2 },
+    })) {
+      expect(sample).toBe(rows[index]);
+      expect(outcome.cached).toBeUndefined();
+      scores[index] = outcome.valid ? outcome.rewardScore : Number.NaN;
+    }
+    expect(scores).toEqual([0, 1, 1, 0]);
   });
 
   test("each of its answers has a line in the reward log, with its share of the cost, and is replayed from it", async () => {

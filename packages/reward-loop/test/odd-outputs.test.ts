@@ -4,8 +4,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { readRewardLog, RewardLoopManager } from "@rayling/reward-loop";
+import { readRewardLog, RewardLoopManager, sampleKey } from "@rayling/reward-loop";
 import type { SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { oddOutput } from "./fixtures/odd-outputs.ts";
 import { fixture, sampleOf } from "./loop.ts";
@@ -98,4 +99,38 @@ test("what is no sample is invalid by itself, also where a sample throws when it
   );
   expect(told).toEqual([7, ...wanted, expect.stringContaining("not to be read"), 8]);
   expect(await loop.computeScore(sampleOf("plain:9"))).toMatchObject({ rewardScore: 9 });
+});
+
+test("fields of a sample's owner stay with the owner: each has the score of its text", async () => {
+  const reward = `${fixture("own-promises.ts")}:computeScore`;
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward,
+    joinSame: true,
+  });
+  class Row {
+    readonly dataSource = "test";
+    readonly groundTruth = "";
+    readonly response = "plain:6";
+    readonly members = ["of a class"];
+  }
+  const owned = [
+    { members: ["ann", "bob"] },
+    { members: [] },
+    { onDone: () => 1, done: Promise.resolve(1) },
+    { id: 7, kind: "group", slot: 1, sample: { response: "plain:9" } },
+  ].map((more, at) => ({ ...sampleOf(`plain:${at}`), ...more }));
+  const unread = {
+    ...sampleOf("plain:5"),
+    members: ["ann", "bob"],
+    get extraInfo(): never {
+      throw new RangeError("not to be read");
+    },
+  };
+  const given: RewardSample[] = [...owned, new Row(), unread];
+  const outcomes = await Promise.all(given.map((sample) => loop.computeScore(sample)));
+  const scores = outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code));
+  expect(scores).toEqual([0, 1, 2, 3, 6, "INVALID_SAMPLE"]);
+  expect(owned.map(sampleKey)).toEqual(owned.map((_, at) => sampleKey(sampleOf(`plain:${at}`))));
 });

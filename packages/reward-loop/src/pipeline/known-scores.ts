@@ -12,8 +12,8 @@ import type { RewardResult, RewardSample } from "@rayling/reward-manager-registr
 import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
-import { memberFailuresIn } from "../sample/group-sample.ts";
-import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
+import { isGroup, memberFailuresIn } from "../sample/group-sample.ts";
+import { groupKey, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
 export class KnownScores {
@@ -40,11 +40,13 @@ export class KnownScores {
     ask: () => Promise<SampleOutcome>,
   ): Promise<SampleOutcome> {
     const cache = this.#cache;
-    const key = sampleKey(sample);
+    const keys = keysOf(sample);
+    // It cannot travel either: the answer says why.
+    if (keys === undefined) return ask();
+    const [key] = keys;
     const isWhole = (result: RewardResult): boolean =>
       memberFailuresIn(sample, result).length === 0;
-    const known =
-      cache && this.#tried(() => find(cache, version, [key, ...olderSampleKeys(sample)]));
+    const known = cache && this.#tried(() => find(cache, version, keys));
     // Earlier versions have kept groups with a failure, too.
     if (known !== undefined && isWhole(known)) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
@@ -89,6 +91,19 @@ export class KnownScores {
       }
       return undefined;
     }
+  }
+}
+
+/**
+ * Returns its key, and those of earlier releases: a group never had others. Undefined where it
+ * throws when it is read.
+ */
+function keysOf(sample: RewardSample): readonly [string, ...string[]] | undefined {
+  try {
+    if (isGroup(sample)) return [groupKey(sample.members)];
+    return [sampleKey(sample), ...olderSampleKeys(sample)];
+  } catch {
+    return undefined;
   }
 }
 

@@ -143,7 +143,7 @@ export class WorkerLife {
   async #scoreAlone(id: number, submitted: SubmittedSample): Promise<void> {
     const { sample, lane } = submitted;
     try {
-      const outcome = await ray.get(this.worker.computeScore.remote(sample, lane, id), PATIENT);
+      const outcome = await ray.get(this.worker.scoreAlone.remote(sample, lane, id), PATIENT);
       submitted.answered(outcome, this.#owner.version);
       this.#owner.heardOf(this.worker);
       this.#owner.release(1);

@@ -24,9 +24,17 @@ export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
   return { dataSource, response: "", groundTruth: null, members };
 }
 
+/**
+ * @param sample that has entered a loop (`inLane`): a field `members` that somebody else gave it has
+ * stayed outside
+ */
 export function isGroup(sample: RewardSample): sample is GroupSample {
-  // The loop is given any value by code without types.
-  return isRecord(sample) && Array.isArray(sample["members"]);
+  // The loop is given any value by code without types, and objects of classes with getters.
+  return isRecord(sample) && Array.isArray(sample["members"]) && isSent(sample);
+}
+
+function isSent(sample: object): boolean {
+  return Object.prototype.propertyIsEnumerable.call(sample, "members");
 }
 
 /**

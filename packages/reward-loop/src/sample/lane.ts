@@ -5,6 +5,7 @@
 
 import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
 import type { Writable } from "../outcome.ts";
+import { scoredFields } from "./scored-fields.ts";
 
 const training = "training";
 const inTraining: SampleContext = Object.freeze({ lane: training });
@@ -14,9 +15,10 @@ export const trainingField: Pick<RewardSample, "context"> = { context: inTrainin
 
 /**
  * Stores the lane in the sample's context, unless that names one, because a second scoring waits in
- * another lane.
+ * another lane. Every sample of a loop enters it here, and leaves its owner's fields behind.
  */
-export function inLane(sample: RewardSample, lane: string): RewardSample {
+export function inLane(given: RewardSample, lane: string): RewardSample {
+  const sample = scoredFields(given);
   if (!isPlain(sample)) return sample;
   if (lane === training && sample.context === undefined) return sample;
   return { ...sample, context: { lane, ...sample.context } };

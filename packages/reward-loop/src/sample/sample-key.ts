@@ -1,7 +1,6 @@
 /** Which sample it is, by what it says: the same in every run, whatever its place. */
 
 import { createHash, randomUUID } from "node:crypto";
-import { isGroup } from "./group-sample.ts";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { isRecord } from "@rayling/reward-manager-registry/values";
 
@@ -15,7 +14,6 @@ const length = 16;
  */
 export function sampleKey(sample: RewardSample): string {
   if (!isRecord(sample)) return digestOf(["no sample", typeof sample]);
-  if (isGroup(sample)) return digestOf(["group", sample.members.map(sampleKey)]);
   const { response, responseLength, turnEnds, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
@@ -40,13 +38,18 @@ export function sampleKey(sample: RewardSample): string {
   ]);
 }
 
+/** Returns the digest of samples that are scored together. */
+export function groupKey(members: readonly RewardSample[]): string {
+  return digestOf(["group", members.map(sampleKey)]);
+}
+
 /**
  * Returns the keys of earlier releases, which logs and caches may have. Some of these releases
  * left out `extraInfo.uid` and `extraInfo.group_uid`: such a key stands for the sample only
  * together with the name of its group, as `keysOfRecord` has them.
  */
 export function olderSampleKeys(sample: RewardSample): string[] {
-  if (!isRecord(sample) || isGroup(sample)) return [];
+  if (!isRecord(sample)) return [];
   const { extraInfo, isGroupAdded } = sample;
   const own = isGroupAdded === true ? withoutNames(extraInfo, "group_uid") : extraInfo;
   const unnamed = withoutNames(own, "uid", "group_uid");

@@ -18,6 +18,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings/settings.ts";
 import { inLane } from "../sample/lane.ts";
+import { scoredFields } from "../sample/scored-fields.ts";
 import { Outbox } from "../exchange/result-outbox.ts";
 import type { NumberedRows } from "../exchange/result-outbox.ts";
 import { fromTables } from "../exchange/column-table.ts";
@@ -179,13 +180,18 @@ export class RewardLoopWorker {
    * user's modules, or the loss of the limiter.
    *
    * @param lane in which it shares the endpoint
-   * @param id under which it asks whether it may spend; without one it does not ask
    */
-  async computeScore(
-    sample: RewardSample,
-    lane: string = "training",
-    id?: number,
-  ): Promise<SampleOutcome> {
+  async computeScore(sample: RewardSample, lane: string = "training"): Promise<SampleOutcome> {
+    return this.#attempts.score(scoredFields(sample), lane);
+  }
+
+  /**
+   * Scores a sample of the loop, or a group, that travels in a call of its own. Rejects as
+   * computeScore.
+   *
+   * @param id under which it asks whether it may spend
+   */
+  async scoreAlone(sample: RewardSample, lane: string, id: number): Promise<SampleOutcome> {
     return this.#attempts.score(sample, lane, id);
   }
 
