@@ -114,6 +114,57 @@ test("a signal stops it with its reason, and the loop can be used again", async 
   expect(await loop.computeScore(sampleOf("3"))).toMatchObject({ rewardScore: 3 });
 });
 
+test.each([
+  ["another stream", 9, 1, 4],
+  ["samples that wait", 1, 1, 16],
+])("it has its lane's share beside %s: %i to %i", async (beside, theirs, ours, least) => {
+  const shares = { validation: theirs, training: ours };
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 4,
+    reward: slow,
+    limits: { endpoint: `shares beside ${beside}`, concurrency: 2, shares },
+  });
+  const samples = numbers(80).map(sampleOf);
+  const stop = new AbortController();
+  const done = { training: 0, validation: 0 };
+  let early = 0;
+  const other = (): void => {
+    done.validation += 1;
+    if (done.validation === 40) early = done.training;
+  };
+  const [stream] = await Promise.allSettled([
+    (async () => {
+      for await (const { outcome } of loop.scoreStream(samples, { signal: stop.signal })) {
+        expect(outcome.valid).toBe(true);
+        done.training += 1;
+      }
+    })(),
+    (async () => {
+      if (beside === "another stream") {
+        for await (const _ of loop.scoreStream(samples, { lane: "validation" })) other();
+      } else {
+        const lane = "validation";
+        await Promise.all(
+          samples.map((one) => loop.computeScore(one, { lane }).then(() => other())),
+        );
+      }
+      // Some of the stream's samples stand in line, or are with the worker.
+      stop.abort(new Error("enough"));
+    })(),
+  ]);
+  // Half of what it should have, and twice.
+  expect(early).toBeGreaterThanOrEqual(least / 2);
+  expect(early).toBeLessThanOrEqual(Math.max(2 * least, 40 * 1.2 * (ours / theirs)));
+  if (done.training < 80) expect(stream).toMatchObject({ reason: new Error("enough") });
+  const scores: unknown[] = [];
+  for await (const { index, outcome } of loop.scoreStream(samples)) {
+    scores[index] = outcome.valid && outcome.rewardScore;
+  }
+  expect(scores).toEqual([...samples.keys()]);
+});
+
 test("a consumer that leaves, and an input that fails, close the input", async () => {
   await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
   let closed = 0;
@@ -148,7 +199,9 @@ test("closing ends what is pending and can be done twice; a closed loop says so"
   await expect(loop.computeScore(sampleOf("1"))).rejects.toMatchObject({
     code: "REWARD_LOOP_CLOSED",
   });
-  expect(await ray.listNamedActors()).toEqual([]);
+  // Limiters belong to the session: other tests have opened some.
+  const named = (await ray.listNamedActors()).map(({ name }) => name);
+  expect(named.filter((name) => !name.startsWith("reward_limiter:"))).toEqual([]);
 });
 
 test("closing after the session has ended starts no new one", async () => {

@@ -2,7 +2,8 @@
  * Sources that are asked in order, each only if the one before gave no answer: the rule before the
  * judge, the judge before its substitute, the log before all of them.
  *
- * A sample is taken in while the first source has room and no later source is congested.
+ * A sample is taken in while the first source has room for its lane and no later source is
+ * congested in it.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -34,10 +35,9 @@ export class Cascade extends SeveralSources {
     return this.sources.reduce((sum, { slots }) => sum + slots, 0);
   }
 
-  get hasRoom(): boolean {
-    return (
-      this.sources[0]?.hasRoom === true && !this.sources.slice(1).some((one) => one.isCongested)
-    );
+  hasRoomFor(lane: string): boolean {
+    const [first, ...later] = this.sources;
+    return first?.hasRoomFor(lane) === true && !later.some((one) => one.isCongestedFor(lane));
   }
 
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {

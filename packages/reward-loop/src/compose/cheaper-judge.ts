@@ -49,12 +49,12 @@ export class DegradingReward implements RewardSource {
     return this.#current.slots;
   }
 
-  get hasRoom(): boolean {
-    return this.#current.hasRoom;
+  hasRoomFor(lane: string): boolean {
+    return this.#current.hasRoomFor(lane);
   }
 
-  get isCongested(): boolean {
-    return this.#current.isCongested;
+  isCongestedFor(lane: string): boolean {
+    return this.#current.isCongestedFor(lane);
   }
 
   onRoom(listener: () => void): () => void {

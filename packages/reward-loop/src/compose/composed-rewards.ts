@@ -2,8 +2,8 @@
  * Several rewards of each sample, each from its own source, asked at once and combined by their
  * weights.
  *
- * A sample is taken in as soon as one source has room and none is congested: so each source is kept
- * busy, and memory is bounded.
+ * A sample is taken in as soon as one source has room for its lane and none is congested in it: so
+ * each source is kept busy, and memory is bounded.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -35,8 +35,8 @@ export class ComposedRewards extends SeveralSources {
     return Math.min(...this.sources.map(({ slots }) => slots));
   }
 
-  get hasRoom(): boolean {
-    return this.sources.some(({ hasRoom }) => hasRoom) && !this.isCongested;
+  hasRoomFor(lane: string): boolean {
+    return this.sources.some((one) => one.hasRoomFor(lane)) && !this.isCongestedFor(lane);
   }
 
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {

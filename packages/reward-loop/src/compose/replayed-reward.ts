@@ -45,12 +45,12 @@ export class ReplayedReward implements RewardSource {
     return this.#functions?.slots ?? 1;
   }
 
-  get hasRoom(): boolean {
-    return this.#functions?.hasRoom ?? true;
+  hasRoomFor(lane: string): boolean {
+    return this.#functions?.hasRoomFor(lane) ?? true;
   }
 
-  get isCongested(): boolean {
-    return this.#functions?.isCongested ?? false;
+  isCongestedFor(lane: string): boolean {
+    return this.#functions?.isCongestedFor(lane) ?? false;
   }
 
   onRoom(listener: () => void): () => void {

@@ -29,7 +29,7 @@ export abstract class SeveralSources implements RewardSource {
   }
 
   abstract get slots(): number;
-  abstract get hasRoom(): boolean;
+  abstract hasRoomFor(lane: string): boolean;
   abstract score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
   abstract scoreGroup(
     samples: readonly RewardSample[],
@@ -61,8 +61,8 @@ export abstract class SeveralSources implements RewardSource {
     };
   }
 
-  get isCongested(): boolean {
-    return this.sources.some(({ isCongested }) => isCongested);
+  isCongestedFor(lane: string): boolean {
+    return this.sources.some((one) => one.isCongestedFor(lane));
   }
 
   onRoom(listener: () => void): () => void {

@@ -82,6 +82,11 @@ export class Lanes<Item> {
     return size;
   }
 
+  /** `size` of one lane. */
+  sizeOf(lane: string): number {
+    return this.#queues.get(lane)?.size ?? 0;
+  }
+
   /** Removes and returns all waiting items, lane by lane. */
   drain(): Item[] {
     const places = [...this.#queues.values()].flatMap((queue) => [...queue]);

@@ -291,7 +291,8 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in
-   * progress, and the input is read no faster. Each sample has exactly one outcome, also when
+   * progress, and the input is read no faster: beside other lanes or streams as many more samples
+   * stand in line, so that its lane gets its share. Each sample has exactly one outcome, also when
    * workers or executors die meanwhile. `onFailure` applies with `fallback` only; the mean of a
    * group, and postProcessScores, need `groups`. Throws the rejections of computeScore, and
    * RewardGroupError. The reward model is awake until the stream ends or is left.

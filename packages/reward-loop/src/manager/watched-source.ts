@@ -42,12 +42,12 @@ export class WatchedSource implements RewardSource {
     return this.#source.slots;
   }
 
-  get hasRoom(): boolean {
-    return this.#source.hasRoom;
+  hasRoomFor(lane: string): boolean {
+    return this.#source.hasRoomFor(lane);
   }
 
-  get isCongested(): boolean {
-    return this.#source.isCongested;
+  isCongestedFor(lane: string): boolean {
+    return this.#source.isCongestedFor(lane);
   }
 
   onRoom(listener: () => void): () => void {

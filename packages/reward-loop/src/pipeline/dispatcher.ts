@@ -80,16 +80,22 @@ export class Dispatcher {
     this.#tell();
   }
 
-  /** Whether a sample would be sent at once, or rejected. */
-  get hasRoom(): boolean {
+  /**
+   * Whether a sample would be sent at once, or rejected, or has to stand in line so that its lane
+   * gets its share: lanes share what becomes free among those that wait then. Streams alone take
+   * what is free, and have nothing in line.
+   */
+  hasRoomFor(lane: string): boolean {
     if (this.#closed || this.#isLost) return true;
-    return this.#next() === undefined && this.#leastLoaded() !== undefined;
+    if (this.#next() === undefined && this.#leastLoaded() !== undefined) return true;
+    const isShared = this.#listeners.size > 1 || this.#waiting.size > this.#waiting.sizeOf(lane);
+    return isShared && !this.isCongestedFor(lane);
   }
 
-  /** Whether as many wait as may be at work. */
-  get isCongested(): boolean {
+  /** Whether as many of the lane wait as may be at work: all slots may become free at once. */
+  isCongestedFor(lane: string): boolean {
     const slots = this.#workers.reduce((sum, worker) => sum + this.#slotsOf(worker), 0);
-    return this.#again.length + this.#waiting.size >= slots;
+    return this.#again.length + this.#waiting.sizeOf(lane) >= slots;
   }
 
   /** Called whenever there may be room. Returns what ends it. */

@@ -107,12 +107,12 @@ export class RewardPipeline implements RewardSource {
     return this.#settings.workers * this.#settings.concurrency;
   }
 
-  get hasRoom(): boolean {
-    return this.#dispatcher.hasRoom;
+  hasRoomFor(lane: string): boolean {
+    return this.#dispatcher.hasRoomFor(lane);
   }
 
-  get isCongested(): boolean {
-    return this.#dispatcher.isCongested;
+  isCongestedFor(lane: string): boolean {
+    return this.#dispatcher.isCongestedFor(lane);
   }
 
   onRoom(listener: () => void): () => void {

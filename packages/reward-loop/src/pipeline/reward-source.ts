@@ -40,12 +40,16 @@ export interface RewardSource {
   readonly traits: ExecutorTraits;
   /** Samples that may be at work at a time. */
   readonly slots: number;
-  /** Whether a sample would be begun at once, or rejected. */
-  readonly hasRoom: boolean;
   /**
-   * Whether as many samples wait as may be scored at once: one more would only wait behind them.
+   * Whether a stream is to begin a sample of that lane now: it would be begun at once, or rejected,
+   * or stand in line, beside other lanes or streams, for the lane's share of what becomes free.
    */
-  readonly isCongested: boolean;
+  hasRoomFor(lane: string): boolean;
+  /**
+   * Whether as many samples of that lane wait as may be scored at once: one more would only wait
+   * behind them.
+   */
+  isCongestedFor(lane: string): boolean;
   /** Called whenever there may be room. Returns what ends it. */
   onRoom(listener: () => void): () => void;
   /**

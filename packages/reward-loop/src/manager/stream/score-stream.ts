@@ -56,7 +56,7 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
 /** The loop as a stream sees it. All reject as RewardLoopManager.computeScore. */
 export interface StreamScorer {
   /** Tells whether there is room for a sample. */
-  readonly room: Pick<RewardSource, "hasRoom" | "onRoom">;
+  readonly room: Pick<RewardSource, "hasRoomFor" | "onRoom">;
   readonly score: (
     sample: RewardSample,
     lane: string,
@@ -221,7 +221,7 @@ class ScoreStream<Sample extends RewardSample> {
    */
   #beginMany(): boolean {
     for (let read = 0; read < READ_PER_TURN; read++) {
-      if (this.#isDraining || !this.#scorer.room.hasRoom) return false;
+      if (this.#isDraining || !this.#scorer.room.hasRoomFor(this.#lane)) return false;
       const unit = this.#gathering?.next();
       if (unit !== undefined) {
         void this.#sendUnit(unit);
