@@ -141,6 +141,24 @@ describe("a group is whole", () => {
   });
 });
 
+test("a function that has no size for a group is refused with the group's name, and one for none is not asked", async () => {
+  await using loop = await open();
+  const sizes: Readonly<Record<string, number | undefined>> = { a: 2, c: 0, d: 1.5 };
+  const sized = (...texts: readonly string[]): Promise<ScoredSample[]> =>
+    streamed(loop, samplesOf(...texts), {
+      size: ({ context }) => sizes[context?.group ?? expect.unreachable("it has none")] as number,
+    });
+  expect(scoresOf(await sized("a 3", "7", "a 1"))).toEqual([1, 0, 0]);
+  for (const group of ["b", "c", "d"]) {
+    await expect(sized("a 3", `${group} 1`)).rejects.toMatchObject({
+      code: "REWARD_LOOP_OPTION",
+      option: "groups.size",
+      expected: `a whole number of at least 1 for the group "${group}"`,
+      value: String(sizes[group]),
+    });
+  }
+});
+
 describe("the input is read", () => {
   test("no further than there is room, and a group", async () => {
     await using loop = await open({ concurrency: 2 });

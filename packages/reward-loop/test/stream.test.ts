@@ -7,7 +7,12 @@ import { BroadcastChannel } from "node:worker_threads";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import type { RewardProgress, ScoredSample } from "@rayling/reward-loop";
+import type {
+  RewardProgress,
+  ScoredSample,
+  ScoreOptions,
+  ScoreStreamOptions,
+} from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
@@ -31,6 +36,66 @@ test.each([
     expectOnlyInvalid(outcomes, {});
   },
 );
+
+test("a call refuses options that are none, each by its name, and samples that are none", async () => {
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
+  const refused = (option: string) =>
+    expect.objectContaining({ code: "REWARD_LOOP_OPTION", option });
+  const samples = [sampleOf("1")];
+  const thrown = (samplesGiven: unknown, options?: unknown): unknown => {
+    try {
+      return loop.scoreStream(samplesGiven as RewardSample[], options as ScoreStreamOptions);
+    } catch (error) {
+      return error;
+    }
+  };
+  const onProgress = (): void => undefined;
+  const streams: readonly (readonly [option: string, options: unknown])[] = [
+    ["options", null],
+    ["options", "validation"],
+    ["lanes", { lanes: "validation" }],
+    ["lane", { lane: 5 }],
+    ["lane", { lane: "" }],
+    ["abort", { abort: AbortSignal.abort() }],
+    ["signal", { signal: new AbortController() }],
+    ["drain", { drain: new AbortController() }],
+    ["onOutcome", { onOutcome: 5 }],
+    ["onProgress", { onProgress: {} }],
+    ...["1s", Number.NaN, -1].map(
+      (progressEveryMs) => ["progressEveryMs", { onProgress, progressEveryMs }] as const,
+    ),
+    ...["6", Number.NaN, -1].map((total) => ["total", { onProgress, total }] as const),
+    ...[4, true, null].map((groups) => ["groups", { groups }] as const),
+    ["groups.sise", { groups: { sise: 4 } }],
+    ...[undefined, 0, -4, 0.5, 2.5, Number.NaN, "4", "consecutiv"].map(
+      (size) => ["groups.size", { groups: { size } }] as const,
+    ),
+    ...[-1, Number.NaN, "5"].map(
+      (mostHeld) => ["groups.mostHeld", { groups: { size: 2, mostHeld } }] as const,
+    ),
+    ["groups.known", { groups: { size: 2, known: [] } }],
+  ];
+  for (const [option, options] of streams) {
+    expect(thrown(samples, options), JSON.stringify(options)).toEqual(refused(option));
+  }
+  for (const given of [5, undefined, null, {}, "abc", () => samples]) {
+    expect(thrown(given), typeof given).toEqual(refused("samples"));
+  }
+  const scores: readonly (readonly [option: string, options: unknown])[] = [
+    ["options", "validation"],
+    ["lanes", { lanes: "validation" }],
+    ["lane", { lane: null }],
+    ["signal", { signal: AbortSignal.abort() }],
+  ];
+  for (const [option, options] of scores) {
+    const given = options as ScoreOptions;
+    await expect(loop.computeScore(sampleOf("1"), given)).rejects.toEqual(refused(option));
+    await expect(loop.computeRmScore(DataProto.fromDict({}), given)).rejects.toEqual(
+      refused(option),
+    );
+    expect(() => loop.round(1, given)).toThrow(refused(option));
+  }
+});
 
 test("the input is read no further than workers x concurrency ahead", async () => {
   await using loop = await RewardLoopManager.create({

@@ -14,6 +14,8 @@ import type { ResponseShape } from "../batch/batch-samples.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
+import { rewardOptions } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { RewardRequest } from "./reward-request.ts";
 import type { RewardRequestOptions } from "./reward-request.ts";
 
@@ -59,7 +61,7 @@ export class AsyncRewardAgent implements AsyncDisposable {
 
   /**
    * Opens a batch whose rows come one by one, as their rollouts finish: `submit` each, `take` whole
-   * groups. `get` does not return its rows. Throws InvalidBatchError.
+   * groups. `get` does not return its rows. Throws RewardLoopOptionError, InvalidBatchError.
    */
   request(options: RewardRequestOptions): RewardRequest {
     return new RewardRequest(this.#loop, options);
@@ -108,12 +110,15 @@ export class AsyncRewardAgent implements AsyncDisposable {
    * `RewardLoopManager.computeRmScore` does, with the user's postProcessScores by group. A batch
    * that has `rmScores` keeps them.
    *
-   * @param options.groupSize rows that share a `uid`. Rejects with InvalidBatchError, and as `get`.
+   * @param options.groupSize rows that share a `uid`. Rejects with RewardLoopOptionError,
+   * InvalidBatchError, and as `get`.
    */
   async computeReward(
     data: DataProto,
-    { groupSize = 1, lane = "validation" }: { groupSize?: number; lane?: string } = {},
+    options: { readonly groupSize?: number; readonly lane?: string } = {},
   ): Promise<DataProto> {
+    checkOptions(rewardOptions, options);
+    const { groupSize = 1, lane = "validation" } = options;
     if (data.batch?.["rmScores"] !== undefined) {
       return data.select({ batchKeys: ["rmScores"], nonTensorBatchKeys: [], metaInfoKeys: [] });
     }

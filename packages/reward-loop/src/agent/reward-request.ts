@@ -14,6 +14,9 @@ import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { EarlierRows } from "../manager/failures.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
+import { requestOptions } from "../options/defaults/calls.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { GroupTakes } from "./group-takes.ts";
 import type { TakeRange } from "./group-takes.ts";
@@ -69,11 +72,10 @@ export class RewardRequest {
   readonly #takes: GroupTakes;
   readonly #log: RequestLog = new RequestLog();
 
-  /** Throws InvalidBatchError where a group has not `groupSize` rows. */
-  constructor(
-    loop: RewardLoopManager,
-    { uids, groupSize = 1, lane = "training", earlier }: RewardRequestOptions,
-  ) {
+  /** Throws RewardLoopOptionError, and InvalidBatchError where a group has not `groupSize` rows. */
+  constructor(loop: RewardLoopManager, options: RewardRequestOptions) {
+    checkOptions(requestOptions satisfies TableOf<RewardRequestOptions>, options);
+    const { uids, groupSize = 1, lane = "training", earlier } = options;
     this.#loop = loop;
     this.rows = uids.length;
     this.groupSize = groupSize;

@@ -25,8 +25,10 @@ import { RewardLoopClosedError } from "../errors.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { SampleOutcome, ScoredSample } from "../outcome.ts";
+import { roundOptions, scoreOptions } from "../options/defaults/calls.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
 import { onFailureOptions } from "../options/defaults/policies.ts";
-import { withDefaults } from "../options/read.ts";
+import { checkOptions, withDefaults } from "../options/read.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/replayed-outcomes.ts";
@@ -44,6 +46,7 @@ import { assembledScores } from "./assembled-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
 import type { RoundOptions, ScoreRound } from "./score-round.ts";
 import { WatchedSource } from "./watched-source.ts";
+import { checkStream } from "./stream/check-stream.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState } from "../pipeline/shared-limiter.ts";
@@ -161,11 +164,12 @@ export class RewardLoopManager implements AsyncDisposable {
    * A manager class of yours with `assembleRmScores` decides itself where the scores stand. A
    * function that scores groups (`computeScores`) is called once for all rows of a `uid`, or,
    * without such a column, for all; so is postProcessScores with their scores.
-   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError,
+   * Rejects with RewardLoopOptionError, InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError,
    * ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with EndpointError
    * where the reward model does not wake up or go to sleep.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
+    checkOptions(scoreOptions satisfies TableOf<ScoreOptions>, options);
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
     const samples = samplesOf(data);
@@ -191,22 +195,25 @@ export class RewardLoopManager implements AsyncDisposable {
    * Scores one sample, by the worker with the least load, with the reward model awake. Rejects as
    * computeRmScore, except for errors of a batch; `onFailure` applies with `fallback` only.
    */
-  computeScore(
-    sample: RewardSample,
-    { lane = "training" }: ScoreOptions = inTraining,
-  ): Promise<SampleOutcome> {
+  computeScore(sample: RewardSample, options: ScoreOptions = inTraining): Promise<SampleOutcome> {
+    try {
+      // Without options, as most samples come, there is nothing to check.
+      if (options !== inTraining) checkOptions(scoreOptions, options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const { lane = "training" } = options;
     this.#scores.expect(1);
     return this.#scores.score(sample, lane);
   }
 
   /**
    * Opens a round of `rows` samples that come one by one, to which the batch policies of
-   * `onFailure` apply.
+   * `onFailure` apply. Throws RewardLoopOptionError.
    */
-  round(
-    rows: number,
-    { lane = "training", earlier }: ScoreOptions & Pick<RoundOptions, "earlier"> = {},
-  ): ScoreRound {
+  round(rows: number, options: ScoreOptions & Pick<RoundOptions, "earlier"> = {}): ScoreRound {
+    checkOptions(roundOptions satisfies TableOf<RoundOptions>, options);
+    const { lane = "training", earlier } = options;
     return this.#scores.round(rows, { lane, earlier });
   }
 
@@ -294,13 +301,15 @@ export class RewardLoopManager implements AsyncDisposable {
    * progress, and the input is read no faster: beside other lanes or streams as many more samples
    * stand in line, so that its lane gets its share. Each sample has exactly one outcome, also when
    * workers or executors die meanwhile. `onFailure` applies with `fallback` only; the mean of a
-   * group, and postProcessScores, need `groups`. Throws the rejections of computeScore, and
-   * RewardGroupError. The reward model is awake until the stream ends or is left.
+   * group, and postProcessScores, need `groups`. Throws RewardLoopOptionError at once; its values
+   * reject as computeScore, and with RewardGroupError. The reward model is awake until the stream
+   * ends or is left.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
     options: ScoreStreamOptions<Sample> = {},
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
+    checkStream(samples, options);
     const scorer: StreamScorer = {
       room: this.#source,
       score: (sample, lane, kept) => this.#scores.score(sample, lane, kept),

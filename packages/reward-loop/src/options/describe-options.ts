@@ -14,9 +14,16 @@ export function wordsOf(kind: Form): string {
         ? rangeWords(kind)
         : `${rangeWords(kind)} or ${JSON.stringify(kind.word)}`;
     case "text":
+      if (kind.of === "any") return "a text";
       return kind.of === "url" ? "the URL of a service" : "a text that is not empty";
     case "flag":
       return "true or false";
+    case "function":
+      return "a function";
+    case "signal":
+      return "an AbortSignal";
+    case "either":
+      return listed(kind.forms.map(wordsOf), "or");
     case "choice": {
       const values = listed(
         kind.values.map((one) => JSON.stringify(one)),

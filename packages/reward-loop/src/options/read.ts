@@ -1,6 +1,6 @@
 /** Options of a table as they were given: checked, each by its name, and with their defaults. */
 
-import { fieldOf, isRecord, recordIn } from "@rayling/reward-manager-registry/values";
+import { fieldOf, hasMethod, isRecord, recordIn } from "@rayling/reward-manager-registry/values";
 import { RewardLoopOptionError } from "../errors.ts";
 import { isOtherwise } from "./table.ts";
 import type { Form, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
@@ -126,25 +126,25 @@ function checkValue(kind: Form, value: unknown, at: string): void {
     notAnOption(at, expected, shown(value));
   switch (kind.is) {
     case "number":
-      if (kind.word !== undefined) {
-        if (value === kind.word) return;
-        if (typeof value !== "number") refuse();
-      }
-      between(at, value, kind);
-      return;
+      return checkNumber(kind, value, at);
     case "text":
-      if (typeof value !== "string" || value.trim() === "") return refuse();
+      if (typeof value !== "string" || (kind.of !== "any" && value.trim() === "")) return refuse();
       if (kind.of === "url" && !isUrl(value)) refuse();
       return;
     case "flag":
       if (typeof value !== "boolean") refuse();
       return;
-    case "choice":
-      if (kind.values.some((one) => one === value)) return;
-      if (kind.field === undefined || !isObject) return refuse();
-      if (Object.keys(value).join() !== kind.field) refuse();
-      between(`${at}.${kind.field}`, fieldOf(value, kind.field), {});
+    case "function":
+      if (typeof value !== "function") refuse();
       return;
+    case "signal":
+      if (!isSignal(value)) refuse();
+      return;
+    case "either":
+      if (!kind.forms.some((one) => isAllowed(one, value))) refuse();
+      return;
+    case "choice":
+      return checkChoice(kind, value, at);
     case "list":
       if (!Array.isArray(value)) return refuse();
       for (const one of value) checkItem(kind.of, one, at);
@@ -174,6 +174,28 @@ function checkValue(kind: Form, value: unknown, at: string): void {
       return checkOptions(kind.table(), isObject ? value : refuse(), at);
     case "own":
   }
+}
+
+/** By its form: one of another realm is no instance of this one's class. */
+function isSignal(value: unknown): boolean {
+  return typeof fieldOf(value, "aborted") === "boolean" && hasMethod(value, "addEventListener");
+}
+
+function checkNumber(kind: Form & { readonly is: "number" }, value: unknown, at: string): void {
+  if (kind.word !== undefined) {
+    if (value === kind.word) return;
+    if (typeof value !== "number") notAnOption(at, wordsOf(kind), shown(value));
+  }
+  between(at, value, kind);
+}
+
+function checkChoice(kind: Form & { readonly is: "choice" }, value: unknown, at: string): void {
+  if (kind.values.some((one) => one === value)) return;
+  const { field } = kind;
+  if (field === undefined || !isRecord(value) || Object.keys(value).join() !== field) {
+    return notAnOption(at, wordsOf(kind), shown(value));
+  }
+  between(`${at}.${field}`, fieldOf(value, field), {});
 }
 
 function checkItem(kind: Form, value: unknown, at: string): void {
@@ -207,8 +229,9 @@ export function between(option: string, value: unknown, range: Range): number | 
   const isNumber = typeof value === "number";
   const isKind =
     isNumber &&
-    (Number.isFinite(value) || (range.infinite === true && value === Infinity)) &&
-    (range.whole !== true || Number.isSafeInteger(value));
+    (value === Infinity
+      ? range.infinite === true
+      : (range.whole === true ? Number.isSafeInteger : Number.isFinite)(value));
   const isInside = isNumber && value >= least && value > above && value <= most;
   if (isKind && isInside && (value < below || below === Infinity)) return value;
   return notAnOption(option, rangeWords(range), shown(value));

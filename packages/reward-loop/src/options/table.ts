@@ -19,8 +19,14 @@ export interface Range {
 export type Form =
   /** `word`: it may stand in its place; in files in snake_case. */
   | ({ readonly is: "number"; readonly word?: string } & Range)
-  | { readonly is: "text"; readonly of?: "url" }
+  /** Not blank, unless `of` is "any". */
+  | { readonly is: "text"; readonly of?: "url" | "any" }
   | { readonly is: "flag" }
+  | { readonly is: "function" }
+  /** An AbortSignal. */
+  | { readonly is: "signal" }
+  /** Any one of several forms. */
+  | { readonly is: "either"; readonly forms: readonly Form[] }
   /**
    * In files in snake_case. `field`: a number is allowed in its place, in the library in an object
    * by that name.
@@ -235,8 +241,15 @@ export function whole(least: number): Kind<number> & { readonly is: "number" } {
 /** Milliseconds, as many as a timer can take. */
 export const timer: Kind<number> = number({ above: 0, most: 2 ** 31 - 1 });
 export const text: Kind<string> = { is: "text" };
+export const anyText: Kind<string> = { is: "text", of: "any" };
 export const url: Kind<string> = { is: "text", of: "url" };
 export const flag: Kind<boolean> = { is: "flag" };
+export const fn: Kind<(...given: never) => unknown> = { is: "function" };
+export const signal: Kind<AbortSignal> = { is: "signal" };
+
+export function either(...forms: readonly Kind[]): Kind {
+  return { is: "either", forms };
+}
 
 export function choice<const Value extends string>(
   ...values: readonly Value[]

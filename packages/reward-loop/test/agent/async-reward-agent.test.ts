@@ -7,7 +7,12 @@ import * as ray from "@rayling/core";
 import { DataProto, tensor, toNested } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { AsyncRewardAgent } from "@rayling/reward-loop";
-import type { RewardChunk, RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type {
+  RewardChunk,
+  RewardLoopOptions,
+  RewardRequestOptions,
+  SampleOutcome,
+} from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -485,6 +490,24 @@ describe("a request whose rows come one by one", () => {
     request.know(0, known(1));
     expect(() => request.know(0, known(1))).toThrow("row 0 is scored already");
     expect(() => request.know(2, known(1))).toThrow("there is no row 2 of 2");
+    const uids = ["a"];
+    const wrong: readonly (readonly [option: string, options: unknown])[] = [
+      ["uids", {}],
+      ["uids", { uids: "a" }],
+      ["uids", { uids: [5] }],
+      ["groupSize", { uids, groupSize: "1" }],
+      ["groupsize", { uids, groupsize: 1 }],
+      ["lane", { uids, lane: 5 }],
+      ["earlier.failures", { uids, earlier: { rows: 1 } }],
+    ];
+    for (const [option, options] of wrong) {
+      const refused = expect.objectContaining({ code: "REWARD_LOOP_OPTION", option });
+      expect(() => agent.request(options as RewardRequestOptions)).toThrow(refused);
+    }
+    const given = { lanes: "validation" } as object;
+    await expect(agent.computeReward(textsOf(["1"], 1), given)).rejects.toMatchObject({
+      option: "lanes",
+    });
     expect(() => agent.request({ uids: ["a", "a", "b"], groupSize: 2 })).toThrow(
       '"b" has 1 rows, not 2',
     );

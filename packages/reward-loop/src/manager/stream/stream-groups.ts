@@ -9,6 +9,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import Queue from "yocto-queue";
 import { RewardGroupError } from "../../errors.ts";
+import { notAnOption } from "../../options/read.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 
 /** How samples of a stream belong together. */
@@ -17,7 +18,7 @@ export interface StreamGroups<Sample extends RewardSample = RewardSample> {
    * When a group, the samples of one `context.group`, is whole: with that number of samples,
    * wherever they stand, and at the end of the input with fewer; "consecutive": with the first
    * sample of another group; "input": at the end of the input. A sample without a group is a group
-   * of its own.
+   * of its own. A function returns the size of the group that the sample belongs to, at least 1.
    */
   readonly size: number | ((sample: Sample) => number) | "consecutive" | "input";
   /**
@@ -73,7 +74,10 @@ export class GroupGathering<Sample extends RewardSample> {
     this.#isTogether = isTogether;
   }
 
-  /** Takes the next sample of the input. Throws RewardGroupError. */
+  /**
+   * Takes the next sample of the input. Throws RewardGroupError, and RewardLoopOptionError for a
+   * group whose size is none.
+   */
   add(index: number, sample: Sample): void {
     const { size, mostHeld = mostHeldByDefault, known } = this.#options;
     const name = sample.context?.group;
@@ -118,16 +122,26 @@ export class GroupGathering<Sample extends RewardSample> {
   }
 
   #newGroup(sample: Sample): StreamGroup<Sample> {
-    const { size } = this.#options;
-    const most = typeof size === "function" ? size(sample) : size;
     const group: StreamGroup<Sample> = {
       members: [],
-      size: typeof most === "number" ? most : Infinity,
+      size: this.#sizeFor(sample),
       isWhole: false,
       left: 0,
     };
     this.#groups.add(group);
     return group;
+  }
+
+  /** Throws RewardLoopOptionError where the user's function returns none. */
+  #sizeFor(sample: Sample): number {
+    const { size } = this.#options;
+    const name = sample.context?.group;
+    if (typeof size === "string" || name === undefined) return Infinity;
+    if (typeof size === "number") return size;
+    const most = size(sample);
+    if (Number.isSafeInteger(most) && most >= 1) return most;
+    const wanted = `a whole number of at least 1 for the group ${JSON.stringify(name)}`;
+    return notAnOption("groups.size", wanted, most);
   }
 
   #endOthers(name: string | undefined): void {
