@@ -85,6 +85,22 @@ test.each([
     { cascade: { a: { reward: "./a.ts" } }, sandboxFusion: { url: "http://s/run_code" } },
     "sandboxFusion must be left out where each has a `reward` of your own",
   ],
+  [
+    { reward: { path: "./reward.ts", nmae: "other" } },
+    "reward.nmae must be one of path, name, rewardKwargs",
+  ],
+  [{ reward: { name: "other" } }, "reward.path must be a text that is not empty"],
+  [{ reward: { path: "./reward.ts", name: 5 } }, "reward.name must be a text that is not empty"],
+  [
+    { reward: { path: "./reward.ts", rewardKwargs: 5 } },
+    "reward.rewardKwargs must be an object by names",
+  ],
+  [{ manager: { path: "./manager.ts", nmae: "Mine" } }, "manager.nmae must be one of path"],
+  [{ tokenizer: { path: "./model", kwargs: {} } }, "tokenizer.kwargs must be one of path"],
+  [
+    { rewards: { a: { reward: { path: "./a.ts", nmae: "other" } } } },
+    "rewards.a.reward.nmae must be one of path",
+  ],
   [{ retry: { tries: 3 } }, "retry.tries must be one of attempts"],
   [{ retry: { attempts: 0 } }, "retry.attempts must be"],
   [{ retry: { classes: ["bad-luck"] } }, "retry.classes must be some of infrastructure"],

@@ -2,7 +2,7 @@
 
 import { fieldOf, hasMethod, isRecord, recordIn } from "@rayling/reward-manager-registry/values";
 import { RewardLoopOptionError } from "../errors.ts";
-import { isOtherwise } from "./table.ts";
+import { isOtherwise, moduleTable } from "./table.ts";
 import type { Form, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
 import { listed, rangeWords, wordsOf } from "./describe-options.ts";
 
@@ -167,8 +167,7 @@ function checkValue(kind: Form, value: unknown, at: string): void {
       return checkValue(kind.of, value, at);
     case "module":
       if (typeof value === "string") return;
-      if (!isObject || typeof fieldOf(value, "path") !== "string") refuse();
-      return;
+      return checkOptions(moduleTable, isObject ? value : refuse(), at);
     case "judge":
       if (value === "stop") return;
       return checkOptions(kind.table(), isObject ? value : refuse(), at);

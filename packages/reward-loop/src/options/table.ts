@@ -312,6 +312,13 @@ export const module: Kind<string | RewardSpec, string | RewardSpec, FunctionFile
   is: "module",
 };
 
+/** The fields of a RewardSpec; what they say is read by the loader. */
+export const moduleTable: OptionTable = {
+  path: { kind: text, standard: undefined, isRequired: true },
+  name: { kind: text, standard: undefined },
+  rewardKwargs: { kind: byName({ is: "own" }), standard: undefined },
+};
+
 export function judge<Prices extends object>(
   table: () => OptionTable,
   prices: Prices & OptionTable,
