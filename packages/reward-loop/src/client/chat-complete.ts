@@ -3,6 +3,9 @@
  * answer, for score functions that ask a judge.
  */
 
+import { chatOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { apiUrlOf } from "./address.ts";
 import { chats } from "./announced.ts";
 import { chatAnswerOf } from "./chat-answer.ts";
@@ -51,10 +54,11 @@ export interface ChatOptions {
 
 /**
  * Rejects with EndpointError, which the loop's retries, limits and prices understand (see
- * chatAnswerOf for its codes), with the signal's reason, or with RangeError for a `timeoutMs` that
- * is NaN.
+ * chatAnswerOf for its codes), with the signal's reason, with RewardLoopOptionError, or with
+ * RangeError for a `timeoutMs` that is no number.
  */
 export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
+  checkOptions(chatOptions satisfies TableOf<ChatOptions>, options, "chatComplete");
   const { baseUrl, model, messages, temperature, maxTokens, body } = options;
   const url = apiUrlOf(baseUrl, "/chat/completions");
   const request = {

@@ -4,6 +4,9 @@
  */
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
+import { postOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { timerMs } from "../time/clock.ts";
 import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
@@ -24,20 +27,22 @@ export interface PostOptions {
 
 /**
  * Resolves to the answer's JSON; its `usage` counts in a loop. Rejects with EndpointError, with
- * the signal's reason, or with RangeError for a `timeoutMs` that is NaN.
+ * the signal's reason, with RangeError for a `timeoutMs` that is no number, or with
+ * RewardLoopOptionError.
  */
 export async function postJson(
   url: string,
   body: unknown,
   options: PostOptions = {},
 ): Promise<unknown> {
+  checkOptions(postOptions satisfies TableOf<PostOptions>, options, "postJson");
   const answer = parsed(url, await postText(url, body, options));
   noteUsage(usageIn(answer));
   return answer;
 }
 
 /**
- * The answer's text, which may be empty. Rejects as postJson.
+ * The answer's text, which may be empty. Rejects as postJson, which checks the options.
  *
  * @param body undefined: none
  */
@@ -46,7 +51,9 @@ export async function postText(
   body: unknown,
   { headers, timeoutMs, signal }: PostOptions = {},
 ): Promise<string> {
-  if (Number.isNaN(timeoutMs)) throw new RangeError(`The timeoutMs of ${url} is not a number.`);
+  const isNumber = typeof timeoutMs === "number" && !Number.isNaN(timeoutMs);
+  if (timeoutMs !== undefined && !isNumber)
+    throw new RangeError(`The timeoutMs of ${url} is not a number.`);
   const turn = turnOf(url, signal);
   if (turn !== undefined) await turn;
   const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timerMs(timeoutMs));

@@ -8,6 +8,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { httpDetailsOf } from "../faults/http-details.ts";
 import { maxRetryAfterMs as standardMaxRetryAfterMs } from "../faults/retry-policy.ts";
+import { postRequestOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { longestTimer } from "../time/clock.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { postJson } from "./post-json.ts";
@@ -27,18 +30,20 @@ export interface PostRequestOptions extends PostOptions {
   readonly check?: (answer: unknown) => void;
 }
 
-/** Rejects with the last EndpointError, or with the signal's reason. */
+/** Rejects with the last EndpointError, with the signal's reason, or with RewardLoopOptionError. */
 export async function postRequest(
   url: string,
   body: unknown,
-  {
+  given: PostRequestOptions = {},
+): Promise<unknown> {
+  checkOptions(postRequestOptions satisfies TableOf<PostRequestOptions>, given, "postRequest");
+  const {
     maxRetries = 16,
     maxRetryAfterMs = standardMaxRetryAfterMs,
     secondMs = 1000,
     check,
     ...options
-  }: PostRequestOptions = {},
-): Promise<unknown> {
+  } = given;
   for (let attempt = 0; ; attempt++) {
     try {
       const answer = await postJson(url, body, options);

@@ -1,6 +1,9 @@
 /** A judge that chooses one of several words, each with a score. */
 
 import { z } from "zod";
+import { choiceOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { structuredJudge } from "./judge.ts";
 import type { Judge, JudgeOptions } from "./judge.ts";
 import { JudgePromptError } from "./judge-error.ts";
@@ -14,10 +17,12 @@ export interface ChoiceOptions extends JudgeOptions {
 export const cannotTell = "cannot tell";
 
 /**
- * Makes a judge whose score also has the `choice` and the `reason`. Throws JudgePromptError for
- * fewer than two choices, and for a score that is none.
+ * Makes a judge whose score also has the `choice` and the `reason`. Throws
+ * RewardLoopOptionError; JudgePromptError for fewer than two choices, and for a score that is none.
  */
-export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions): Judge {
+export function choiceJudge(given: ChoiceOptions): Judge {
+  checkOptions(choiceOptions satisfies TableOf<ChoiceOptions>, given, "choiceJudge");
+  const { choices, system = "", ...options } = given;
   const words = Object.keys(choices);
   if (words.length < 2) throw new JudgePromptError("A judge needs at least two choices.");
   const scores = new Map([[cannotTell, null], ...Object.entries(choices)]);

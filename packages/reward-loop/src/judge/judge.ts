@@ -2,6 +2,8 @@
 
 import type { z } from "zod";
 import type { ScoreRecord } from "@rayling/reward-manager-registry";
+import { structuredOptions } from "../options/defaults/asking.ts";
+import { checkOptions } from "../options/read.ts";
 import { priceOf } from "../spend/cost-budget.ts";
 import type { Prices } from "../spend/cost-budget.ts";
 import type { TokenUsage } from "../outcome.ts";
@@ -48,7 +50,7 @@ export interface JudgeCall {
 export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
 
 /**
- * A judge whose answers fit a schema of the user's. Throws JudgePromptError for a schema that no
+ * A judge whose answers fit a schema of the user's. Throws RewardLoopOptionError; JudgePromptError for a schema that no
  * JSON fits, and for a number of attempts that is none.
  *
  * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
@@ -60,6 +62,7 @@ export function structuredJudge<Value>(
     readonly scoreOf: (value: Value) => number | null | ScoredAnswer;
   },
 ): Judge {
+  checkOptions(structuredOptions, options, "structuredJudge");
   const { ask, attempts, prices, schema, scoreOf } = options;
   jsonSchemaOf(schema);
   if (attempts !== undefined) checkAttempts(attempts);

@@ -11,12 +11,18 @@ import { JudgePromptError } from "./judge-error.ts";
  * the one that more than half of `k` gave, with the other fields of the first of them; null where
  * there is none. `votes` are all scores, null for an answer that cannot tell or has no text.
  * Rejects as the judge does, and with REFUSED_ANSWER or TRUNCATED_ANSWER where no answer has a
- * text. Throws JudgePromptError unless `k` is a whole number of at least 1.
+ * text. Throws JudgePromptError unless `k` is a whole number of at least 1
+ * and the judge is a function.
  */
 export function majorityOf(k: number, judge: Judge): Judge {
   if (!Number.isInteger(k) || k < 1) {
     throw new JudgePromptError(
       `A majority is of a whole number of judges, at least 1; not of ${k}.`,
+    );
+  }
+  if (typeof judge !== "function") {
+    throw new JudgePromptError(
+      `A majority asks a judge, which is a function; not ${typeof judge}.`,
     );
   }
   const needed = Math.floor(k / 2) + 1;

@@ -3,6 +3,9 @@
  * prefer the first side.
  */
 
+import { judgeOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/cost-budget.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
@@ -15,7 +18,8 @@ import type { PromptValues } from "./template.ts";
  * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,
  * and then the other way round. The score is 1 where `a` is better both times, 0 where `b` is, 0.5
  * where neither is or the judge contradicts itself (`consistent`: false), null where it cannot tell
- * one of the times. Throws JudgePromptError for a prompt without one of the places.
+ * one of the times. Throws RewardLoopOptionError; JudgePromptError for a prompt without one of the
+ * places.
  */
 export function pairwiseJudge(
   options: JudgeOptions,
@@ -23,6 +27,7 @@ export function pairwiseJudge(
   values: PromptValues & { readonly a: unknown; readonly b: unknown },
   call?: JudgeCall,
 ) => ReturnType<Judge> {
+  checkOptions(judgeOptions satisfies TableOf<JudgeOptions>, options, "pairwiseJudge");
   const { prices, prompt, system = "" } = options;
   for (const place of ["first", "second"]) {
     if (!hasPlace(prompt + system, place)) {

@@ -1,6 +1,9 @@
 /** A judge that gives points by several criteria. */
 
 import { z } from "zod";
+import { criterionOptions, rubricOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { joined } from "./choice.ts";
 import { structuredJudge } from "./judge.ts";
 import type { Judge, JudgeOptions } from "./judge.ts";
@@ -25,9 +28,12 @@ const standardPoints = [1, 5] as const;
 /**
  * Makes a judge whose score is the weighted mean of the criteria, each from 0 (worst) to 1 (best),
  * with the points of each as `points` and the `reason`; null where the judge cannot tell one of
- * them. Throws JudgePromptError for invalid criteria.
+ * them. Throws RewardLoopOptionError; JudgePromptError for criteria without points or weight.
  */
-export function rubricJudge({ criteria, system = "", ...options }: RubricOptions): Judge {
+export function rubricJudge(given: RubricOptions): Judge {
+  criterionOptions satisfies TableOf<Criterion>;
+  checkOptions(rubricOptions satisfies TableOf<RubricOptions>, given, "rubricJudge");
+  const { criteria, system = "", ...options } = given;
   const entries = Object.entries(criteria);
   if (entries.length === 0) throw new JudgePromptError("A rubric needs at least one criterion.");
   const shape: Record<string, z.ZodType<number | null>> = {};
@@ -35,9 +41,11 @@ export function rubricJudge({ criteria, system = "", ...options }: RubricOptions
   for (const [name, { description, points = standardPoints, weight = 1 }] of entries) {
     if (name === "__proto__") throw new JudgePromptError(`A criterion cannot be named ${name}.`);
     const [worst, best] = points;
-    if (!(Number.isFinite(best - worst) && worst !== best && weight > 0 && weight < Infinity)) {
+    const isScale =
+      points.length === 2 && points.every(Number.isFinite) && Number.isFinite(best - worst);
+    if (!isScale || worst === best || !Number.isFinite(weight) || weight <= 0) {
       throw new JudgePromptError(
-        `The criterion ${JSON.stringify(name)} needs two different numbers of points and a weight above 0; it has ${worst}, ${best} and ${weight}.`,
+        `The criterion ${JSON.stringify(name)} needs two different numbers of points and a weight above 0; it has ${points.join(", ")} and ${weight}.`,
       );
     }
     shape[name] = z.number().min(Math.min(worst, best)).max(Math.max(worst, best)).nullable();

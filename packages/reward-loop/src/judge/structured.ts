@@ -8,6 +8,9 @@
 
 import { z } from "zod";
 import { messageOf } from "@rayling/reward-manager-registry/values";
+import { askForOptions } from "../options/defaults/asking.ts";
+import type { TableOf } from "../options/defaults/calls.ts";
+import { checkOptions } from "../options/read.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
@@ -36,15 +39,17 @@ export interface Structured<Value> {
 }
 
 /**
- * Rejects with JudgeAnswerError where no answer fits, with JudgePromptError for a schema that no
+ * Rejects with RewardLoopOptionError, with JudgeAnswerError where no answer fits, with JudgePromptError for a schema that no
  * JSON fits or a number of attempts that is none, and as `ask` does; an error that it passes on
  * has the `usage` of all answers so far, and how often the judge was `asked`. In the place of a
  * signal's reason, which may be others' too, is an error of the same name with it as its cause.
  */
 export async function askFor<Value>(
   ask: Ask,
-  { messages, schema, name = "verdict", attempts = 3, signal }: StructuredOptions<Value>,
+  options: StructuredOptions<Value>,
 ): Promise<Structured<Value>> {
+  checkOptions(askForOptions satisfies TableOf<StructuredOptions<Value>>, options, "askFor");
+  const { messages, schema, name = "verdict", attempts = 3, signal } = options;
   const jsonSchema = jsonSchemaOf(schema);
   checkAttempts(attempts);
   const form = `Answer with one JSON object that fits this JSON Schema, and with nothing else:\n${JSON.stringify(jsonSchema)}`;

@@ -11,6 +11,7 @@ import {
   postJson,
   postRequest,
 } from "@rayling/reward-loop/client";
+import type { ChatOptions, PostOptions, PostRequestOptions } from "@rayling/reward-loop/client";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -260,6 +261,29 @@ test("a request that is given up in its pause rejects with the signal's reason",
   const asking = postRequest(endpoint.url, {}, { secondMs: 1e6, signal, check });
   await expect(asking).rejects.toBe(reason);
   expect(endpoint.asked).toHaveLength(1);
+});
+
+test("options that are none are refused by their names, and nothing is asked", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const { url } = endpoint;
+  const chat = { baseUrl: url, model: "judge", messages: [] };
+  const asked: readonly (readonly [option: string, ask: () => Promise<unknown>])[] = [
+    ["postJson.timeout", () => postJson(url, {}, { timeout: 5 } as PostOptions)],
+    ["postJson.signal", () => postJson(url, {}, { signal: new AbortController() as never })],
+    ["postRequest.retries", () => postRequest(url, {}, { retries: 5 } as PostRequestOptions)],
+    ["postRequest.secondMs", () => postRequest(url, {}, { secondMs: Number.NaN })],
+    ["chatComplete.baseUrl", () => chatComplete({ ...chat, baseUrl: undefined as never })],
+    ["chatComplete.model", () => chatComplete({ ...chat, model: "" })],
+    ["chatComplete.maxTokens", () => chatComplete({ ...chat, maxTokens: Number.NaN })],
+    ["chatComplete.again", () => chatComplete({ ...chat, again: ["lenght" as "length"] })],
+    ["chatComplete.max_tokens", () => chatComplete({ ...chat, max_tokens: 5 } as ChatOptions)],
+  ];
+  for (const [option, ask] of asked) {
+    await expect(ask()).rejects.toMatchObject({ code: "REWARD_LOOP_OPTION", option });
+  }
+  const late = postJson(url, {}, { timeoutMs: "abc" as never });
+  await expect(late).rejects.toThrow(`The timeoutMs of ${url} is not a number`);
+  expect(endpoint.asked).toEqual([]);
 });
 
 test("a number of tries that is none is one", async () => {

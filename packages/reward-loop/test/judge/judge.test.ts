@@ -3,7 +3,9 @@
 import { EndpointError } from "@rayling/reward-loop/client";
 import {
   askByAiSdk,
+  askByChat,
   askByOpenAI,
+  askFor,
   choiceJudge,
   fillTemplate,
   JudgeAnswerError,
@@ -13,7 +15,7 @@ import {
   rubricJudge,
   structuredJudge,
 } from "@rayling/reward-loop/judge";
-import type { Ask, JudgeQuestion } from "@rayling/reward-loop/judge";
+import type { Ask, Judge, JudgeQuestion, OpenAIClient } from "@rayling/reward-loop/judge";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { classOf } from "../../src/faults/failure-class.ts";
@@ -290,6 +292,76 @@ describe("a schema", () => {
     const judge = { ask: saying(), prompt: "?", scoreOf: () => 1 };
     const dated = z.object({ a: z.date() });
     expect(() => structuredJudge({ ...judge, schema: dated })).toThrow("cannot answer by this");
+  });
+});
+
+describe("options that are none are refused, each by its name, when it is made:", () => {
+  const ask = saying();
+  const all = { ask, prompt: "{{first}} {{second}}?" };
+  const choices = { right: 1, wrong: 0 };
+  const criteria = { a: { description: "d" } };
+  const chat = { baseUrl: "127.0.0.1:1", model: "judge" };
+  // Each takes options that no type allows.
+  const makers: Readonly<Record<string, (more: object) => unknown>> = {
+    structuredJudge: (more) => structuredJudge({ ...all, schema, scoreOf: () => 1, ...more }),
+    choiceJudge: (more) => choiceJudge({ ...all, choices, ...more }),
+    rubricJudge: (more) => rubricJudge({ ...all, criteria, ...more }),
+    pairwiseJudge: (more) => pairwiseJudge({ ...all, ...more }),
+    askByChat: (more) => askByChat({ ...chat, ...more }),
+    askByOpenAI: (more) => askByOpenAI({} as OpenAIClient, { model: "judge", ...more }),
+  };
+  const ofAll = [
+    ["attempt", { attempt: 5 }],
+    ["ask", { ask: undefined }],
+    ["ask", { ask: {} }],
+    ["prompt", { prompt: undefined }],
+    ["system", { system: ["s"] }],
+    ["prices.perMilionInputTokens", { prices: { perMilionInputTokens: 1 } }],
+    ["prices.perMillionInputTokens", { prices: { perMillionInputTokens: "1" } }],
+    ["prices.perMillionOutputTokens", { prices: { perMillionOutputTokens: Number.NaN } }],
+    ["prices.perCall", { prices: { perCall: -5 } }],
+  ] as const;
+  const judges = ["structuredJudge", "choiceJudge", "rubricJudge", "pairwiseJudge"];
+  test.each([
+    ...judges.flatMap((maker) => ofAll.map(([option, more]) => [maker, option, more] as const)),
+    ["structuredJudge", "scoreOf", { scoreOf: 1 }],
+    ["choiceJudge", "choices", { choices: ["right", "wrong"] }],
+    ["pairwiseJudge", "choices", { choices }],
+    ["rubricJudge", "criteria.a", { criteria: { a: "is it good" } }],
+    ["rubricJudge", "criteria.a.description", { criteria: { a: {} } }],
+    ["rubricJudge", "criteria.a.point", { criteria: { a: { description: "d", point: [0, 9] } } }],
+    ["askByChat", "baseUrl", { baseUrl: undefined }],
+    ["askByChat", "model", { model: undefined }],
+    ["askByChat", "max_tokens", { max_tokens: 5 }],
+    ["askByChat", "timeout", { timeout: 1 }],
+    ["askByChat", "again", { again: ["lenght"] }],
+    ["askByChat", "format", { format: "json" }],
+    ...["500", Number.NaN, 0].map((maxTokens) => ["askByChat", "maxTokens", { maxTokens }]),
+    ...["abc", Number.NaN, 0, -1].map((timeoutMs) => ["askByChat", "timeoutMs", { timeoutMs }]),
+    ["askByOpenAI", "model", { model: undefined }],
+    ["askByOpenAI", "format", { format: "json" }],
+    ["askByOpenAI", "maxTokens", { maxTokens: 5 }],
+  ] as readonly (readonly [string, string, object])[])("%s, %s of %o", (maker, option, more) => {
+    const refused = { code: "REWARD_LOOP_OPTION", option: `${maker}.${option}` };
+    expect(() => makers[maker]?.({})).not.toThrow();
+    expect(() => makers[maker]?.(more)).toThrow(expect.objectContaining(refused));
+  });
+
+  test("a criterion's points and weight, and the judge of a majority", () => {
+    const weighed = (more: object): (() => unknown) => {
+      const given = { a: { description: "d", ...more } };
+      return () => rubricJudge({ ...all, criteria: given });
+    };
+    expect(weighed({ weight: "2" })).toThrow('"a" needs two different numbers');
+    expect(weighed({ points: ["1", "5"] })).toThrow('"a" needs two different numbers');
+    expect(weighed({ points: [1, 2, 3] })).toThrow('"a" needs two different numbers');
+    expect(() => majorityOf(3, {} as Judge)).toThrow("A majority asks a judge");
+  });
+
+  test("those of a question, when it is asked", async () => {
+    const asked = askFor(ask, { messages: [], schema, attempt: 5 } as never);
+    await expect(asked).rejects.toMatchObject({ option: "askFor.attempt" });
+    expect(ask.asked).toEqual([]);
   });
 });
 

@@ -2,6 +2,9 @@
 
 import { chatComplete } from "../../client/chat-complete.ts";
 import type { ChatOptions } from "../../client/chat-complete.ts";
+import { askByChatOptions } from "../../options/defaults/asking.ts";
+import type { TableOf } from "../../options/defaults/calls.ts";
+import { checkOptions } from "../../options/read.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
@@ -12,8 +15,10 @@ export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal
   readonly format?: AnswerFormat;
 }
 
-/** @param options of chatComplete, for all questions */
-export function askByChat({ format, ...options }: AskByChatOptions): Ask {
+/** @param given options of chatComplete, for all questions. Throws RewardLoopOptionError. */
+export function askByChat(given: AskByChatOptions): Ask {
+  checkOptions(askByChatOptions satisfies TableOf<AskByChatOptions>, given, "askByChat");
+  const { format, ...options } = given;
   return async ({ messages, signal, ...question }) => {
     const answer = await chatComplete({
       ...options,

@@ -3,6 +3,9 @@
 import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage } from "../../client/announced.ts";
 import { chatAnswerOf } from "../../client/chat-answer.ts";
+import { askByOpenAIOptions } from "../../options/defaults/asking.ts";
+import type { TableOf } from "../../options/defaults/calls.ts";
+import { checkOptions } from "../../options/read.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
@@ -30,7 +33,9 @@ export interface AskByOpenAIOptions {
   readonly format?: AnswerFormat;
 }
 
+/** Throws RewardLoopOptionError. */
 export function askByOpenAI(client: OpenAIClient, options: AskByOpenAIOptions): Ask {
+  checkOptions(askByOpenAIOptions satisfies TableOf<AskByOpenAIOptions>, options, "askByOpenAI");
   const { model, body, format } = options;
   return async ({ messages, signal, ...question }) => {
     const asked = client.chat.completions.create(
