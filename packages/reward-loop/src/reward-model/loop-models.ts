@@ -1,6 +1,8 @@
 /** All reward models of a loop by name, checked one by one and against each other. */
 
-import { checkKeys, notAnOption, partName, partNameWords } from "../options/read.ts";
+import { isRecord } from "@rayling/reward-manager-registry/values";
+import { checkOptions, notAnOption, partName, partNameWords } from "../options/read.ts";
+import { rewardModelUseOptions } from "../options/defaults/model-use.ts";
 import type { RewardModelUse } from "../options/defaults/reward-model.ts";
 import {
   checkModelOptions,
@@ -33,9 +35,9 @@ export function rewardModelsOf({ rewardModel, rewardModels }: ModelChoice): Name
   const models: NamedModel[] =
     rewardModel === undefined ? [] : [{ ...onlyModel, use: rewardModel }];
   if (rewardModels !== undefined) {
-    const names = Object.keys(rewardModels);
-    checkKeys("rewardModels", rewardModels, names);
-    if (names.length === 0) notAnOption("rewardModels", "at least one, by name", "none");
+    if (!isRecord(rewardModels)) notAnOption("rewardModels", "an object by names", rewardModels);
+    if (Object.keys(rewardModels).length === 0)
+      notAnOption("rewardModels", "at least one, by name", "none");
     for (const [name, use] of Object.entries(rewardModels)) {
       const option = `rewardModels.${name}`;
       if (!partName.test(name)) notAnOption(option, partNameWords, name);
@@ -53,6 +55,7 @@ export function rewardModelsOf({ rewardModel, rewardModels }: ModelChoice): Name
 }
 
 function checkUse(option: string, use: RewardModelUse): void {
+  checkOptions(rewardModelUseOptions, use, option);
   checkModelOptions(option, modelOptionsOf(use));
   const { model } = use;
   if (typeof model !== "string" || model.trim() === "") {

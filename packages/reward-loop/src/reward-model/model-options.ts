@@ -4,9 +4,9 @@
  */
 
 import { newToken } from "@rayling/core/http";
-import { RewardLoopOptionError } from "../errors.ts";
 import { withScheme } from "../client/address.ts";
-import { checkKeys, isUrl, notAnOption } from "../options/read.ts";
+import { rewardModelOptions } from "../options/defaults/model-use.ts";
+import { checkOptions, isUrl, notAnOption } from "../options/read.ts";
 import type { RewardModelOptions, RewardModelUse } from "../options/defaults/reward-model.ts";
 import { engines } from "./engines.ts";
 import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
@@ -38,15 +38,7 @@ export function modelOptionsOf({
 
 /** Throws RewardLoopOptionError. */
 export function checkModelOptions(at: string, options: RewardModelOptions): void {
-  checkKeys(at, options, [
-    "engine",
-    "servers",
-    "launch",
-    "apiKey",
-    "router",
-    "sleeps",
-    "sleepTimeoutMs",
-  ]);
+  checkOptions(rewardModelOptions, options, at);
   const { engine, servers = [], launch, router = {} } = options;
   checkRouterOptions(`${at}.router`, router);
   if (!Object.hasOwn(engines, engine)) {
@@ -59,9 +51,6 @@ export function checkModelOptions(at: string, options: RewardModelOptions): void
     if (isUrl(withScheme(server))) continue;
     notAnOption(`${at}.servers`, "host:port of each", server);
   }
-  const { replicas = 1 } = launch ?? {};
-  if (Number.isInteger(replicas) && replicas >= 1) return;
-  throw new RewardLoopOptionError(`${at}.launch.replicas`, "an integer above 0", replicas);
 }
 
 /**

@@ -20,6 +20,7 @@ import { checkNeeds, checkOptions, notAnOption, withDefaults } from "../options/
 import type { OptionsOf } from "../options/table.ts";
 import { policyOf } from "./policy-settings.ts";
 import type { PolicySettings } from "./policy-settings.ts";
+import { heapLimitsOf } from "./heap-limits.ts";
 import { withoutRateLimited } from "./rate-limited-manager.ts";
 import { withoutRemote } from "./remote-manager.ts";
 import { withSandboxLimits } from "./sandbox-fusion.ts";
@@ -144,7 +145,7 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
     isolation: options.executorIsolation,
     timeoutMs: options.timeoutMs,
     startTimeoutMs: options.startTimeoutMs,
-    resourceLimits: options.resourceLimits,
+    resourceLimits: heapLimitsOf(options.resourceLimits),
     name: options.name,
     part: undefined,
     version: undefined,

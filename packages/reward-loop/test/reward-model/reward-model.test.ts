@@ -305,7 +305,7 @@ test("what cannot be is refused: an engine, no servers, no tokenizer, no prompt"
   }
   const launch = { command: "true", args: [], replicas: 0 };
   await expect(create({ ...wrong, launch })).rejects.toThrow(
-    "rewardModel.launch.replicas must be an integer above 0; it is 0",
+    "rewardModel.launch.replicas must be a whole number of at least 1; it is 0",
   );
   await using judge = await startJudge();
   const servers = [judge.address];
