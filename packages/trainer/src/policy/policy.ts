@@ -183,7 +183,11 @@ export interface Policy {
   update(update: PolicyUpdate): Awaitable<UpdateMetrics>;
   /** Returns all that a checkpoint needs to continue exactly. */
   state(): Awaitable<PolicyState>;
-  /** Rejects a state of another shape. */
+  /**
+   * Rejects a state of another shape, and one that would mean something else here: the trainer
+   * compares nothing. A policy that depends on more than the sizes of its weights (a tokenizer, the
+   * number of heads) keeps these in its state and rejects others with TrainerInputError.
+   */
   setState(state: PolicyState): Awaitable<void>;
 }
 
@@ -205,7 +209,7 @@ export interface Critic {
   update(update: CriticUpdate): Awaitable<UpdateMetrics>;
   /** Returns all that a checkpoint needs to continue exactly. */
   state(): Awaitable<PolicyState>;
-  /** Restores a state; rejects one of another shape. */
+  /** Restores a state; rejects others as `Policy.setState`. */
   setState(state: PolicyState): Awaitable<void>;
 }
 

@@ -121,7 +121,10 @@ function fitting<Value>(resumed: Resumed, check: () => Value): Value {
   }
 }
 
-const keysOf = { policy: "rayling.policy or rayling.policy_kwargs", critic: "rayling.critic" };
+const keysOf = {
+  policy: "rayling.policy or rayling.policy_kwargs",
+  critic: "rayling.critic or rayling.policy_kwargs",
+};
 
 /** An error with a code of its own says what became of the actor, not of the weights. */
 function notTaken(resumed: Resumed, role: "policy" | "critic"): (error: unknown) => never {

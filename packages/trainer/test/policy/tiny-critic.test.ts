@@ -78,5 +78,7 @@ test("bad input is named, and nothing has changed", async () => {
   const infinite = matrix(wanted.map(() => Infinity));
   expect(await inputOf(critic.update({ ...rows, gradValues: infinite }))).toBe("gradValues");
   expect(await inputOf(critic.setState(await new TinyPolicy(small).state()))).toBe("weights");
+  const others = await new TinyCritic({ ...small, heads: 4 }).state();
+  expect(await inputOf(critic.setState(others))).toBe("heads");
   expect(bitsOf(await critic.state())).toBe(before);
 });

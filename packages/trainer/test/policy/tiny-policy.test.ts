@@ -391,6 +391,36 @@ describe("state", () => {
     expect(await lrOf(other)).toBe(1e-2);
   });
 
+  test.each<[string, Partial<TinySettings>, RegExp]>([
+    ["alphabet", { alphabet: "abcx=" }, /train_files.*"abcd=": it lacks "d" and has "x" besides/],
+    ["alphabet", { alphabet: "abcd" }, /lacks "="/],
+    ["alphabet", { alphabet: "bacd=" }, /in another order/],
+    ["separator", { separator: "=" }, /separator/],
+    ["heads", { heads: 4 }, /is 4, and the weights were learned with 2/],
+    ["layers", { layers: 1 }, /is 1, and the weights were learned with 2/],
+  ])(
+    "learned with other settings is refused by their name: %s %j",
+    async (input, settings, message) => {
+      const kept = await new TinyPolicy(small).state();
+      const other = new TinyPolicy({ ...small, ...settings });
+      const before = bitsOf(await other.state());
+      await expect(other.setState(kept)).rejects.toMatchObject({
+        name: "TrainerInputError",
+        input,
+        message: expect.stringMatching(message),
+      });
+      expect(bitsOf(await other.state())).toBe(before);
+    },
+  );
+
+  test("of an earlier version, which says nothing about its settings, is taken as it is", async () => {
+    const { optimizer, ...kept } = await new TinyPolicy(small).state();
+    const older = Object.entries(optimizer).filter(([name]) => !name.startsWith("settings."));
+    const policy = new TinyPolicy(small);
+    await policy.setState({ ...kept, optimizer: Object.fromEntries(older) });
+    expect(bitsOf(await policy.state())).toBe(bitsOf({ ...kept, optimizer }));
+  });
+
   test("in the middle of a warm start goes on with it", async () => {
     const policy = new TinyPolicy(small);
     const all = await policy.supervise({ pairs, steps: 4 });
@@ -420,7 +450,9 @@ describe("state", () => {
     const wider = await new TinyPolicy({ ...small, width: 32 }).state();
     const { head: _, ...headless } = before.weights;
     const wrong: Readonly<Record<string, PolicyState>> = {
-      weights: wider,
+      width: wider,
+      // As states of earlier versions, without settings.
+      weights: { ...wider, optimizer: {} },
       weights2: { ...before, weights: headless },
       weights3: { ...before, weights: { ...before.weights, tail: new Float32Array(1) } },
       optimizer: { ...before, optimizer: { "adam.steps": Float32Array.of(1) } },

@@ -14,6 +14,8 @@ import type { Architecture } from "./network/initial-weights.ts";
 import type { Gradient } from "./network/network.ts";
 import { adamWStep, noMoments } from "./optimizer/adamw.ts";
 import type { Moments, Weights } from "./optimizer/adamw.ts";
+import { checkLearnedSettings, settingsAsState, settingsIn } from "./learned-settings.ts";
+import type { LearnedSettings } from "./learned-settings.ts";
 import { learningRateOf } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedOptimizerSettings } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedTinySettings } from "./tiny-settings.ts";
@@ -25,6 +27,7 @@ import type { ResolvedTinySettings } from "./tiny-settings.ts";
 export type Counters = Readonly<Record<string, number>>;
 
 export class LearnedWeights {
+  readonly #settings: LearnedSettings;
   #optim: ResolvedOptimizerSettings;
   #weights: Weights;
   #moments: Moments;
@@ -36,6 +39,7 @@ export class LearnedWeights {
   #scheduleSteps = 0;
 
   constructor(settings: ResolvedTinySettings, architecture: Architecture) {
+    this.#settings = settings;
     this.#optim = settings.optim;
     this.#weights = firstWeights(architecture, settings.seed);
     this.#moments = noMoments(this.#weights);
@@ -113,6 +117,7 @@ export class LearnedWeights {
         ...Object.fromEntries(
           Object.entries(counts).map(([name, count]) => [name, Float32Array.of(count)]),
         ),
+        ...settingsAsState(this.#settings),
         ...momentsAsState("adam", this.#moments),
         ...(this.#warmStart === undefined ? {} : momentsAsState("warmStart", this.#warmStart)),
       },
@@ -123,12 +128,14 @@ export class LearnedWeights {
    * The owner's counters. Where the state has nothing of an optimiser, as for a policy that only
    * answers, it starts anew.
    *
-   * @throws TrainerInputError for a state of another shape, before anything has changed
+   * @throws TrainerInputError for a state of another shape, or learned with other settings, before
+   *   anything has changed
    */
   setState({ version, weights, optimizer }: PolicyState, names: readonly string[]): Counters {
     if (!Number.isSafeInteger(version) || version < 0) {
       throw new TrainerInputError("version", `version must be a whole number, not ${version}`);
     }
+    checkLearnedSettings(this.#settings, optimizer);
     const next = likeOf("weights", this.#weights, "", weights);
     requireNames("weights", Object.keys(this.#weights), Object.keys(weights));
     if (Object.keys(optimizer).length === 0) {
@@ -140,7 +147,8 @@ export class LearnedWeights {
       const warmStart = "warmStart.steps" in optimizer;
       const supervised = "supervised" in optimizer;
       const counters = supervised ? ["supervised", ...names] : names;
-      const expected = this.#optimizerNames(counters, warmStart);
+      const named = [...counters, ...settingsIn(optimizer)];
+      const expected = this.#optimizerNames(named, warmStart);
       requireNames("optimizer", expected, Object.keys(optimizer));
       const moments = momentsOf("adam", next, optimizer);
       this.#warmStart = warmStart ? momentsOf("warmStart", next, optimizer) : undefined;
@@ -160,19 +168,14 @@ export class LearnedWeights {
     return learningRateOf(this.#optim, this.#isSupervised)(this.#scheduleSteps);
   }
 
-  #optimizerNames(counters: readonly string[], warmStart: boolean): string[] {
+  #optimizerNames(named: readonly string[], warmStart: boolean): string[] {
     const names = (prefix: string): string[] => [
       `${prefix}.steps`,
       ...["mean", "square"].flatMap((moment) =>
         Object.keys(this.#weights).map((name) => `${prefix}.${moment}.${name}`),
       ),
     ];
-    return [
-      "scheduleSteps",
-      ...counters,
-      ...names("adam"),
-      ...(warmStart ? names("warmStart") : []),
-    ];
+    return ["scheduleSteps", ...named, ...names("adam"), ...(warmStart ? names("warmStart") : [])];
   }
 }
 
@@ -220,7 +223,7 @@ function likeOf(input: string, like: Weights, prefix: string, given: Weights): W
       if (values?.length !== length) {
         throw new TrainerInputError(
           input,
-          `${input} must have ${prefix}${name} with ${length} numbers; it has ${values?.length ?? "none"}`,
+          `${input} must have ${prefix}${name} with ${length} numbers, which follow from alphabet, contextLength, layers and width; it has ${values?.length ?? "none"}`,
         );
       }
       return [name, Float32Array.from(values)];
