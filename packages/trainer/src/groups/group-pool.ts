@@ -7,6 +7,7 @@
  * called back.
  */
 
+import { RewardFailuresError } from "@rayling/reward-loop";
 import type { GroupRange } from "./mini-batch-size.ts";
 import type { RolloutBatch, ScoredSample } from "../samples/rollout-batch.ts";
 import { scoredSamplesOf } from "../samples/rollout-batch.ts";
@@ -224,6 +225,8 @@ export class GroupPool {
       const { failsUnscored = Infinity } = this.#settings;
       this.#leftOut.batch({ rows, hasScore, failure }, failsUnscored);
     } catch (error) {
+      // Its rewards are of no step any more: none fails by them.
+      if (pooled.left === 0 && error instanceof RewardFailuresError) return;
       this.#failure = { error };
       this.#wake();
     }

@@ -12,6 +12,12 @@ import type { TrainingSample } from "../samples/training-sample.ts";
 
 export type RewardLane = "training" | "validation";
 
+/**
+ * Validation belongs to no step: its failures are metrics, and are no share of a batch that could
+ * fail.
+ */
+const noShare: EarlierRows = { rows: Infinity, failures: {} };
+
 export class RewardRequests implements AsyncDisposable {
   readonly loop: RewardLoopManager;
   /**
@@ -65,7 +71,7 @@ export class RewardRequests implements AsyncDisposable {
     uids: readonly string[],
     groupSize: number,
     lane: RewardLane,
-    earlier?: EarlierRows,
+    earlier: EarlierRows | undefined = lane === "validation" ? noShare : undefined,
   ): RewardTicket {
     const { batchBarrier, validationInLine, validationLoop } = this.#arrangement;
     const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;

@@ -239,6 +239,45 @@ test("whose failures end the run are judged again by the next", async () => {
   expect(report.metrics.at(-1)).toMatchObject({ "reward/invalid_rate": 0 });
 });
 
+test("end the training by their failures only while they are of a step", async () => {
+  const isFailed: boolean[] = [];
+  await trained("", {
+    run: { totalTrainingSteps: 2 },
+    reward: rewardOf("firstThrows", 0.4),
+    schedule: async (training) => {
+      for (const isDropped of [false, true]) {
+        const pool = training.newPool();
+        const batch = (await training.rollout()) as RolloutBatch;
+        pool.add(batch);
+        if (isDropped) pool.dropAll();
+        await expect(batch.rewards.whenSettled()).rejects.toThrow("4 of 8");
+        await new Promise(setImmediate);
+        try {
+          pool.throwIfFailed();
+          isFailed.push(false);
+        } catch {
+          isFailed.push(true);
+        }
+      }
+    },
+  });
+  expect(isFailed).toEqual([true, false]);
+});
+
+test("of a validation end no training by their failures, however many", async () => {
+  const rows = ["4", "5"].map((content) => ({
+    prompt: [{ role: "user", content }],
+    data_source: "scripted",
+    reward_model: { ground_truth: "" },
+  }));
+  const { report } = await trained("", {
+    validationPrompts: await PromptDataset.fromRows(rows),
+    reward: rewardOf("laterThrow", 0),
+    run: { totalTrainingSteps: 2, testFreq: 1 },
+  });
+  expect(report).toMatchObject({ steps: 2, validation: { "val-aux/invalid_rate": 1 } });
+});
+
 const remax = { advEstimator: "remax" };
 
 test("without greedy answers are refused where they are to be compared with these", async () => {
