@@ -69,10 +69,7 @@ export class StepGroups {
     const { staleness, run } = this.#settings;
     const { rollouts, prepared } = this.#parts;
     const finished = record.step - 1;
-    const restored = rollouts.takeRestored();
-    for (const batch of restored) pool.add(batch);
-    // The run that saved them may have had another staleness limit.
-    if (restored.length > 0) pool.dropStale(finished);
+    this.#addRestored(pool, finished);
     const steps = Math.min(1 + staleness.numWarmupBatches, run.totalSteps - finished);
     const wanted = this.#roomOf(this.countOf(finished), steps - 1, finished);
     while (pool.groups < wanted) {
@@ -145,6 +142,28 @@ export class StepGroups {
     }
     if (filters) record.metrics.add("train/num_gen_batches", record.generations);
     return leftOut?.samples ?? [];
+  }
+
+  /**
+   * Adds batches of a checkpoint to the pool, as many as the steps that are left can use, and asks
+   * for the missing rewards of those that are not too old.
+   */
+  #addRestored(pool: GroupPool, finished: number): void {
+    const { rollouts } = this.#parts;
+    const { algorithm, run } = this.#settings;
+    // How many groups a filter leaves is not known before.
+    const isBounded = algorithm.filterGroups === undefined;
+    const most = isBounded
+      ? this.#roomOf(this.countOf(finished), run.totalSteps, finished)
+      : Infinity;
+    while (pool.groups < most) {
+      const restored = rollouts.takeRestored();
+      if (restored === undefined) return;
+      pool.add(restored);
+      // The run that saved it may have had another staleness limit.
+      pool.dropStale(finished);
+      if (restored.isUsed.includes(0)) rollouts.ask(restored);
+    }
   }
 
   /** Takes groups; while the pool has too few, generates others. */

@@ -62,33 +62,47 @@ export class RewardRequests implements AsyncDisposable {
     return this.#overLimit.has(request);
   }
 
+  /** A request, and what begins to score one of its rows. @param uids one for each row */
+  open(uids: readonly string[], groupSize: number, lane: RewardLane): RewardTicket {
+    const earlier = lane === "validation" ? noShare : undefined;
+    const ticket = this.#ticket({ uids, groupSize, lane, earlier });
+    ticket.begin();
+    return ticket;
+  }
+
   /**
-   * A request, and what begins to score one of its rows. @param uids one for each row
+   * A request for rows of a checkpoint, which takes its place among the others when its missing
+   * rows are submitted.
    *
    * @param earlier rows of the same batch that a run before has trained on or dropped
    */
-  open(
-    uids: readonly string[],
-    groupSize: number,
-    lane: RewardLane,
-    earlier: EarlierRows | undefined = lane === "validation" ? noShare : undefined,
-  ): RewardTicket {
-    const { batchBarrier, validationInLine, validationLoop } = this.#arrangement;
+  restore(uids: readonly string[], groupSize: number, earlier: EarlierRows): RewardTicket {
+    return this.#ticket({ uids, groupSize, lane: "training", earlier });
+  }
+
+  #ticket(rows: RewardRows): RewardTicket {
+    const { lane } = rows;
+    const { validationInLine, validationLoop } = this.#arrangement;
     const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
-    const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane, earlier });
-    this.#inFlight.add(request);
-    const leave = (): void => void this.#inFlight.delete(request);
-    request.whenSettled().then(leave, (error: unknown) => {
-      leave();
+    const request = new RewardRequest(ownLoop ?? this.loop, rows);
+    request.whenSettled().catch((error: unknown) => {
       if (error instanceof RewardFailuresError) this.#overLimit.add(request);
     });
-    const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
-    if (!waitsInLine) return new RewardTicket(request, lane, undefined);
-    const turn = this.#line;
+    return new RewardTicket(request, lane, () => this.#enter(request, lane));
+  }
+
+  /** Returns when the rows of the request may begin; undefined: at once. */
+  #enter(request: RewardRequest, lane: RewardLane): Promise<void> | undefined {
+    const { batchBarrier, validationInLine } = this.#arrangement;
+    this.#inFlight.add(request);
     // A failure rejects its own request; the requests after it go on.
     const over = request.whenSettled().catch(() => undefined);
+    void over.then(() => this.#inFlight.delete(request));
+    const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
+    if (!waitsInLine) return undefined;
+    const turn = this.#line;
     this.#line = turn.then(() => over);
-    return new RewardTicket(request, lane, turn);
+    return turn;
   }
 
   async close(): Promise<void> {
@@ -98,6 +112,14 @@ export class RewardRequests implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+interface RewardRows {
+  /** One for each row. */
+  readonly uids: readonly string[];
+  readonly groupSize: number;
+  readonly lane: RewardLane;
+  readonly earlier: EarlierRows | undefined;
 }
 
 /**
@@ -118,13 +140,27 @@ function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number
 export class RewardTicket {
   readonly request: RewardRequest;
   readonly #lane: RewardLane;
-  readonly #turn: Promise<void> | undefined;
+  readonly #enter: () => Promise<void> | undefined;
+  #turn: Promise<void> | undefined;
   #hasFailed = false;
 
-  constructor(request: RewardRequest, lane: RewardLane, turn: Promise<void> | undefined) {
+  constructor(request: RewardRequest, lane: RewardLane, enter: () => Promise<void> | undefined) {
     this.request = request;
     this.#lane = lane;
-    this.#turn = turn;
+    this.#enter = enter;
+  }
+
+  /** Takes its place among the requests, once, before the first row is submitted. */
+  begin(): void {
+    this.#turn = this.#enter();
+  }
+
+  /** Begins, and begins to score the rows without a known score. @param samples of all rows */
+  submitMissing(samples: readonly TrainingSample[]): void {
+    this.begin();
+    for (const [row, sample] of samples.entries()) {
+      if (this.request.scoredOutcomeOf(row) === undefined) this.submit(row, sample);
+    }
   }
 
   /**

@@ -16,11 +16,13 @@ export class Rollouts {
   readonly #outstanding: Set<RolloutBatch>;
   /** Batches of a checkpoint that no schedule has taken yet, oldest first. */
   readonly #restored: RolloutBatch[];
+  readonly #ask: TrainingStart["ask"];
 
-  constructor(parts: GenerationParts, { nextBatch, outstanding }: TrainingStart) {
+  constructor(parts: GenerationParts, { nextBatch, outstanding, ask }: TrainingStart) {
     this.#generation = new RolloutGeneration(parts, nextBatch);
     this.#outstanding = new Set(outstanding);
     this.#restored = [...outstanding];
+    this.#ask = ask;
   }
 
   /** Number of the prompt batch that is generated next. */
@@ -41,14 +43,25 @@ export class Rollouts {
     while (this.#generating.size > 0) await Promise.all(this.#generating);
   }
 
-  /** Returns all batches of a checkpoint that were not taken yet, oldest first. */
-  takeRestored(): RolloutBatch[] {
-    return this.#restored.splice(0);
+  /**
+   * Takes the oldest batch of a checkpoint that was not taken yet; its missing rewards are for
+   * `ask` to ask for.
+   */
+  takeRestored(): RolloutBatch | undefined {
+    return this.#restored.shift();
+  }
+
+  /** Asks for the missing rewards of a batch of a checkpoint. */
+  ask(batch: RolloutBatch): void {
+    this.#ask?.(batch);
   }
 
   /** Returns the oldest batch of a checkpoint; if there is none, generates the next prompts. */
   async next(streaming: boolean, record: StepRecord): Promise<RolloutBatch> {
-    return this.#restored.shift() ?? (await this.generate(streaming, record));
+    const restored = this.takeRestored();
+    if (restored === undefined) return await this.generate(streaming, record);
+    this.ask(restored);
+    return restored;
   }
 
   /**

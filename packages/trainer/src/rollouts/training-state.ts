@@ -42,6 +42,11 @@ export interface TrainingStart {
   readonly miniBatchSize?: number | undefined;
   /** Undefined: there was none, or the checkpoint is of a version that kept none. */
   readonly firstValidation?: FirstValidation | undefined;
+  /**
+   * Asks for the missing rewards of an outstanding batch of a checkpoint, when somebody takes it.
+   * Undefined: all were asked for.
+   */
+  readonly ask?: ((batch: RolloutBatch) => void) | undefined;
 }
 
 interface KeptTrainer {
@@ -188,7 +193,7 @@ function keptOf<T>(value: T): T {
 }
 
 /** The words of a checkpoint about its training. Nothing is asked for yet. */
-export interface KeptPlace extends Omit<TrainingStart, "outstanding"> {
+export interface KeptPlace extends Omit<TrainingStart, "outstanding" | "ask"> {
   readonly klCoef: number;
   readonly batches: readonly KeptBatch[];
 }
@@ -211,7 +216,8 @@ export function keptPlaceOf(
   const nextBatch = prompts.numberOf(position);
   const batches = outstanding as readonly KeptBatch[];
   const { finishedSteps, miniBatchSize, klCoef, firstValidation } = kept;
-  return { finishedSteps, nextBatch, miniBatchSize, klCoef, firstValidation, batches };
+  const place = { finishedSteps, nextBatch, miniBatchSize, firstValidation };
+  return { ...place, klCoef, batches };
 }
 
 /** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */
@@ -236,24 +242,35 @@ export function checkOutstanding(batches: readonly KeptBatch[], settings: Traini
   );
 }
 
-/** Asks for the rewards that are not known, and that the training uses. */
+/**
+ * Returns the batches with the scores that are known, and what asks for the others that the
+ * training uses: a schedule may take some batches later, and others never.
+ */
 export function restoredBatches(
   batches: readonly KeptBatch[],
   prompts: PromptLoader,
   rewards: RewardRequests,
   settings: TrainingSettings,
-): RolloutBatch[] {
-  return batches.map(({ baselines, ...batch }) => {
+): Required<Pick<TrainingStart, "outstanding" | "ask">> {
+  const asks = new Map<RolloutBatch, () => void>();
+  const outstanding = batches.map(({ baselines, ...kept }) => {
     const used = needsBaselines(settings) ? baselines : undefined;
-    return restoredBatch({ ...batch, baselines: used }, prompts, rewards);
+    const { batch, ask } = restoredBatch({ ...kept, baselines: used }, prompts, rewards);
+    asks.set(batch, ask);
+    return batch;
   });
+  const ask = (batch: RolloutBatch): void => {
+    asks.get(batch)?.();
+    asks.delete(batch);
+  };
+  return { outstanding, ask };
 }
 
 function restoredBatch(
   kept: KeptBatch,
   prompts: PromptLoader,
   rewards: RewardRequests,
-): RolloutBatch {
+): { readonly batch: RolloutBatch; readonly ask: () => void } {
   const { number, n, generatedAt, baselines, earlierFailures } = kept;
   const { rows, uids, epoch } = prompts.batch(number);
   const nowMs = performance.timeOrigin + performance.now();
@@ -275,42 +292,38 @@ function restoredBatch(
   );
   // Failures may be a share of the whole batch, as it was before the checkpoint.
   const { samples: ofSamples = {}, baselines: ofBaselines = {} } = earlierFailures ?? {};
-  const askedOf = (
+  const ticketOf = (
     ones: readonly TrainingSample[],
     keptOnes: readonly KeptSample[],
     groupSize: number,
     failures: Readonly<Record<string, number>>,
-  ): RewardRequest => {
+  ): RewardTicket => {
     const earlier = { rows: uids.length * groupSize - ones.length, failures };
     const own = ones.map(({ uid }) => uid);
-    const ticket = rewards.open(own, groupSize, "training", earlier);
-    return asked(ticket, ones, keptOnes);
+    const ticket = rewards.restore(own, groupSize, earlier);
+    for (const [row, { outcome }] of keptOnes.entries()) {
+      if (outcome !== undefined) ticket.request.know(row, outcome);
+    }
+    return ticket;
   };
-  return {
+  const ofGreedy = greedy && ticketOf(greedy, baselines ?? [], 1, ofBaselines);
+  const ticket = ticketOf(samples, kept.samples, n, ofSamples);
+  const batch = {
     samples,
     n,
     number,
     epoch,
     generatedAt,
-    baselines: greedy && new Baselines(greedy, askedOf(greedy, baselines ?? [], 1, ofBaselines)),
-    rewards: askedOf(samples, kept.samples, n, ofSamples),
+    baselines: greedy && ofGreedy && new Baselines(greedy, ofGreedy.request),
+    rewards: ticket.request,
     // No time counts while nothing ran: for this run, a rollout was generated when it was read.
     generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
     earlierFailures,
   };
-}
-
-/** Asks for what was not scored. */
-function asked(
-  ticket: RewardTicket,
-  samples: readonly TrainingSample[],
-  kept: readonly KeptSample[],
-): RewardRequest {
-  for (const [row, sample] of samples.entries()) {
-    const outcome = kept[row]?.outcome;
-    if (outcome === undefined) ticket.submit(row, sample);
-    else ticket.request.know(row, outcome);
-  }
-  return ticket.request;
+  const ask = (): void => {
+    if (greedy !== undefined) ofGreedy?.submitMissing(greedy);
+    ticket.submitMissing(samples);
+  };
+  return { batch, ask };
 }

@@ -87,8 +87,8 @@ export class TrainingCheckpoints {
     await this.#setWeights(resumed, start.finishedSteps);
     // A fixed coefficient is the configured one, even where the configuration was changed.
     if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
-    const restored = isTrained ? restoredBatches(batches, prompts, rewards, settings) : [];
-    return { ...start, outstanding: restored };
+    const left = isTrained ? batches : [];
+    return { ...start, ...restoredBatches(left, prompts, rewards, settings) };
   }
 
   async #setWeights(checkpoint: Resumed, finishedSteps: number): Promise<void> {

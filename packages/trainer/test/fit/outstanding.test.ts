@@ -31,6 +31,7 @@ const oneAhead: PPOTrainerOptions["schedule"] = async (training) => {
 };
 
 interface Kept {
+  readonly number: number;
   readonly samples: readonly { readonly outcome?: unknown; readonly rollout?: object }[];
   readonly baselines?: readonly { readonly outcome?: unknown }[];
   readonly earlierFailures?: EarlierFailures;
@@ -44,7 +45,7 @@ async function keptIn(folder: string): Promise<readonly Kept[]> {
 
 /** A folder with a checkpoint of step 1, made of one by `change`. The second batch is ahead. */
 async function aheadOf(
-  change: (batch: Kept) => Kept,
+  change: (batch: Kept) => Kept | readonly Kept[],
   more: Partial<PPOTrainerOptions> = {},
 ): Promise<string> {
   const folder = await newFolder();
@@ -52,8 +53,8 @@ async function aheadOf(
   await trained("halves", { ...more, checkpoints: { folder }, schedule: oneAhead, run });
   const found = await resumeCheckpoint({ folder, mode: "auto" });
   if (found === undefined) throw new Error("there is no checkpoint");
-  const outstanding = (found.outstanding as Kept[]).map(change);
-  expect(outstanding).toHaveLength(1);
+  expect(found.outstanding).toHaveLength(1);
+  const outstanding = (found.outstanding as Kept[]).flatMap(change);
   await saveCheckpoint({ ...found, outstanding }, { folder });
   return folder;
 }
@@ -101,6 +102,22 @@ test("are judged where they are trained", async () => {
   const more = { checkpoints: { folder }, run: { totalTrainingSteps: 2 } };
   const asked = questions.flatMap((one) => [one, one.replace("#0", "#1")]);
   expect(await judged(more)).toEqual(asked);
+});
+
+const twice = (batch: Kept): Kept[] => [batch, { ...batch, number: batch.number + 1 }];
+
+test.for<[string, Partial<PPOTrainerOptions>]>([
+  ["beyond the steps that are left: sync", {}],
+  [
+    "beyond the steps that are left: streaming",
+    { schedule: "streaming", staleness: { limit: 2, numWarmupBatches: 1 } },
+  ],
+  ["too old", { schedule: "streaming", staleness: { limit: 0 } }],
+])("cost nothing where no step trains on them: %s", async ([, more]) => {
+  const folder = await aheadOf((batch) => twice(unscored(batch)));
+  const run = { totalTrainingSteps: 2 };
+  // One batch is trained: that of the checkpoint, or a new one.
+  expect(await judged({ checkpoints: { folder }, run, ...more })).toHaveLength(8);
 });
 
 test.for<[string, Partial<PPOTrainerOptions>]>([
