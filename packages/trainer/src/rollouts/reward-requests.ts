@@ -3,7 +3,12 @@
  * validation. A request begins at once, or, if so arranged, after the requests before it.
  */
 
-import { RewardFailuresError, RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
+import {
+  RewardFailuresError,
+  RewardLoopManager,
+  RewardRequest,
+  rewardVersionsOf,
+} from "@rayling/reward-loop";
 import type { EarlierRows, RewardLoopOptions } from "@rayling/reward-loop";
 import { isRecord } from "@rayling/reward-manager-registry/values";
 import type { RewardArrangement } from "../settings/program-options.ts";
@@ -11,6 +16,16 @@ import { rewardSampleOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 
 export type RewardLane = "training" | "validation";
+
+/** The functions that score, and what becomes of scores that others gave. */
+export interface PresentFunctions {
+  /** Versions of the functions, also of one that takes over at a cap. */
+  readonly versions: readonly string[];
+  /** `resume.stale` of the loop; undefined where it does not go on with its log. */
+  readonly stale: "refuse" | "rescore" | "keep" | undefined;
+  /** `onFailure.fallback`, where it is known: a loop that somebody else opened does not say it. */
+  readonly fallback: { readonly value: number | string | undefined } | undefined;
+}
 
 /**
  * Validation belongs to no step: its failures are metrics, and are no share of a batch that could
@@ -24,6 +39,8 @@ export class RewardRequests implements AsyncDisposable {
    * How many samples are scored at a time: the loop's, or fewer where its limits let fewer through.
    */
   readonly slots: number;
+  /** The functions as they were when the training was opened. */
+  readonly functions: PresentFunctions;
   readonly #arrangement: RewardArrangement;
   readonly #ownsLoop: boolean;
   /** When everything that stands in line is done. */
@@ -35,8 +52,10 @@ export class RewardRequests implements AsyncDisposable {
     loop: RewardLoopManager,
     options: RewardLoopOptions | undefined,
     arrangement: RewardArrangement,
+    versions: readonly string[],
   ) {
     this.loop = loop;
+    this.functions = { versions, ...(options === undefined ? unknownFate : fateOf(options)) };
     this.slots = Math.min(loop.slots, options === undefined ? Infinity : limitOf(options));
     this.#ownsLoop = options !== undefined;
     this.#arrangement = arrangement;
@@ -47,9 +66,13 @@ export class RewardRequests implements AsyncDisposable {
     reward: RewardLoopManager | RewardLoopOptions,
     arrangement: RewardArrangement,
   ): Promise<RewardRequests> {
-    if (reward instanceof RewardLoopManager)
-      return new RewardRequests(reward, undefined, arrangement);
-    return new RewardRequests(await RewardLoopManager.create(reward), reward, arrangement);
+    if (reward instanceof RewardLoopManager) {
+      return new RewardRequests(reward, undefined, arrangement, [reward.version]);
+    }
+    const loop = await RewardLoopManager.create(reward);
+    // The present version of the loop lacks that of a judge at a cap.
+    const { versions } = await rewardVersionsOf(reward);
+    return new RewardRequests(loop, reward, arrangement, versions);
   }
 
   /** Rewards that are not there yet, of all requests. */
@@ -120,6 +143,16 @@ interface RewardRows {
   readonly groupSize: number;
   readonly lane: RewardLane;
   readonly earlier: EarlierRows | undefined;
+}
+
+type Fate = Omit<PresentFunctions, "versions">;
+
+const unknownFate: Fate = { stale: undefined, fallback: undefined };
+
+function fateOf({ resume = false, onFailure }: RewardLoopOptions): Fate {
+  const resumed = resume === true ? {} : resume;
+  const stale = resumed === false ? undefined : (resumed.stale ?? "refuse");
+  return { stale, fallback: { value: onFailure?.fallback } };
 }
 
 /**

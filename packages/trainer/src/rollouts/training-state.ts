@@ -59,6 +59,8 @@ interface KeptTrainer {
   readonly miniBatchSize?: number;
   /** Versions before this one wrote none. */
   readonly firstValidation?: FirstValidation;
+  /** Versions of the reward functions that scored the rollouts. Earlier checkpoints have none. */
+  readonly rewardVersions?: readonly string[];
 }
 
 /** A batch of rollouts as a checkpoint keeps it. */
@@ -74,7 +76,8 @@ export interface KeptBatch {
   readonly earlierFailures?: EarlierFailures | undefined;
 }
 
-interface KeptSample {
+/** A rollout as a checkpoint keeps it. */
+export interface KeptSample {
   /** Number of its prompt in the batch. */
   readonly prompt: number;
   readonly rollout: Rollout;
@@ -98,6 +101,7 @@ export function keptTraining(
     klCoef,
     ...optional("miniBatchSize", training.miniBatchSize),
     ...optional("firstValidation", training.firstValidation),
+    rewardVersions: rewards.functions.versions,
   };
   const kept = (batch: RolloutBatch): KeptBatch => keptBatch(batch, prompts, rewards);
   return { trainer, outstanding: training.outstanding.map(kept) };
@@ -196,6 +200,7 @@ function keptOf<T>(value: T): T {
 export interface KeptPlace extends Omit<TrainingStart, "outstanding" | "ask"> {
   readonly klCoef: number;
   readonly batches: readonly KeptBatch[];
+  readonly rewardVersions: readonly string[] | undefined;
 }
 
 /**
@@ -215,9 +220,9 @@ export function keptPlaceOf(
   }
   const nextBatch = prompts.numberOf(position);
   const batches = outstanding as readonly KeptBatch[];
-  const { finishedSteps, miniBatchSize, klCoef, firstValidation } = kept;
+  const { finishedSteps, miniBatchSize, klCoef, firstValidation, rewardVersions } = kept;
   const place = { finishedSteps, nextBatch, miniBatchSize, firstValidation };
-  return { ...place, klCoef, batches };
+  return { ...place, klCoef, batches, rewardVersions };
 }
 
 /** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */

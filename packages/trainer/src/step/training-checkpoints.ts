@@ -8,6 +8,7 @@ import type { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
+import { withPresentScores } from "../rollouts/present-scores.ts";
 import type { RewardRequests } from "../rollouts/reward-requests.ts";
 import {
   checkOutstanding,
@@ -80,15 +81,20 @@ export class TrainingCheckpoints {
       }));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) warn(`a checkpoint was passed over: ${message}`);
-    const { batches, klCoef, ...start } = fitting(resumed, () => keptPlaceOf(resumed, prompts));
+    const place = fitting(resumed, () => keptPlaceOf(resumed, prompts));
+    const { batches, klCoef, rewardVersions, ...start } = place;
     const isTrained = trains && start.finishedSteps < run.totalSteps;
-    if (isTrained) fitting(resumed, () => checkOutstanding(batches, settings));
+    const present = fitting(resumed, () => {
+      if (!isTrained) return { batches: [], outdated: 0 };
+      checkOutstanding(batches, settings);
+      return withPresentScores(batches, rewardVersions, rewards.functions);
+    });
     // Nothing is asked for before the weights are accepted.
     await this.#setWeights(resumed, start.finishedSteps);
     // A fixed coefficient is the configured one, even where the configuration was changed.
     if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
-    const left = isTrained ? batches : [];
-    return { ...start, ...restoredBatches(left, prompts, rewards, settings) };
+    if (present.outdated > 0) warn(ofOtherFunctions(start.finishedSteps, present.outdated));
+    return { ...start, ...restoredBatches(present.batches, prompts, rewards, settings) };
   }
 
   async #setWeights(checkpoint: Resumed, finishedSteps: number): Promise<void> {
@@ -109,6 +115,11 @@ export class TrainingCheckpoints {
     const message = `the checkpoint of step ${finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
     warn(message);
   }
+}
+
+function ofOtherFunctions(step: number, scores: number): string {
+  const count = scores === 1 ? "1 score" : `${scores} scores`;
+  return `${count} in the checkpoint of step ${step} came from other reward functions, or other settings of them: where the rollouts are trained, they are scored again, with the rest of their groups`;
 }
 
 /** Names the checkpoint of what does not fit together, and the way out: `auto` is the default. */

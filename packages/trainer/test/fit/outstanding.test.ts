@@ -120,6 +120,65 @@ test.for<[string, Partial<PPOTrainerOptions>]>([
   expect(await judged({ checkpoints: { folder }, run, ...more })).toHaveLength(8);
 });
 
+test("are judged again by other functions than those of the checkpoint, with the rest of their groups", async () => {
+  const folder = await aheadOf((batch) => batch);
+  const common = { checkpoints: { folder }, run: { totalTrainingSteps: 2 } };
+  const warned: string[] = [];
+  const note = ({ message }: Error): number => warned.push(message);
+  process.on("warning", note);
+  onTestFinished(() => void process.off("warning", note));
+  expect(await judged(common)).toHaveLength(8);
+  await new Promise(setImmediate);
+  expect(warned).toEqual([
+    expect.stringMatching(/^8 scores in the checkpoint of step 1 .* other reward functions/),
+  ]);
+  // The loop decides, where it goes on with its log.
+  const loop = async (stale: "keep" | "refuse"): Promise<PPOTrainerOptions["reward"]> => ({
+    reward: { path: scripted, name: "bySample" },
+    workers: 1,
+    executors: 1,
+    record: join(await newFolder(), "rewards.jsonl"),
+    resume: { stale },
+  });
+  await expect(trained("", { ...common, reward: await loop("refuse") })).rejects.toMatchObject({
+    name: "TrainerInputError",
+    input: "reward.resume.stale",
+    message: expect.stringMatching(/global_step_1: 8 scores .*"rescore" or "keep"/) as string,
+  });
+  const { report } = await trained("", { ...common, reward: await loop("keep") });
+  // Nothing was on its way.
+  expect(report.steps).toBe(2);
+  expect(report.metrics[0]).not.toHaveProperty("reward/inflight");
+});
+
+test("of a checkpoint of an earlier version, which does not tell its functions, keep their scores", async () => {
+  const folder = await aheadOf((batch) => batch);
+  const found = await resumeCheckpoint({ folder, mode: "auto" });
+  if (found === undefined) throw new Error("there is no checkpoint");
+  const { rewardVersions, ...trainer } = found.trainer as { rewardVersions?: readonly string[] };
+  expect(rewardVersions).toHaveLength(1);
+  await saveCheckpoint({ ...found, trainer }, { folder });
+  expect(await judged({ checkpoints: { folder }, run: { totalTrainingSteps: 2 } })).toEqual([]);
+});
+
+test("without a score of their own have the present fallback, whichever they had", async () => {
+  const scores: (number | undefined)[] = [];
+  const reward = (fallback: number): PPOTrainerOptions["reward"] => {
+    const own = { path: rewardsPath, name: "firstThrows" };
+    return { reward: own, workers: 1, executors: 1, onFailure: { fallback } };
+  };
+  const folder = await aheadOf((batch) => batch, { reward: reward(-1) });
+  for (const fallback of [-1, 5]) {
+    const { report } = await trained("", {
+      checkpoints: { folder },
+      run: { totalTrainingSteps: 2 },
+      reward: reward(fallback),
+    });
+    scores.push(report.metrics[0]?.["critic/score/mean"]);
+  }
+  expect(scores).toEqual([0, 3]);
+});
+
 test.for<[string, Partial<PPOTrainerOptions>]>([
   ["with run.valOnly", { run: { valOnly: true, totalTrainingSteps: 2 } }],
   [
