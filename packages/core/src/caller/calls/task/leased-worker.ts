@@ -1,8 +1,8 @@
 /**
  * A worker that a caller has leased, with the tasks that it was sent and has not answered: the
  * first runs, and others stand behind it, so that it does not wait for the next one. Short ones
- * stand there in numbers. One that takes some milliseconds stands there alone, and goes to whoever
- * is idle first.
+ * stand there in numbers. One that takes some milliseconds stands there alone, and goes to the
+ * worker that is idle first.
  *
  * When a worker is lost, the claims of its tasks tell which had begun. Without claims only one is
  * sent at a time.

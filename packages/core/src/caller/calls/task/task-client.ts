@@ -289,7 +289,7 @@ export class TaskClient implements CallOwner {
     const worker = this.#workers.at(session);
     if (worker === undefined) return;
     while (session.isOpen) {
-      const call = queue.ready.peek() ?? this.#fromAnother(queue, worker);
+      const call = queue.ready.peek() ?? fromAnother(this.#workers, queue, worker);
       if (call === undefined) break;
       if (!call.isSettled && !worker.isIdle && !worker.takes(call, clockMs())) break;
       queue.ready.shift();
@@ -305,13 +305,6 @@ export class TaskClient implements CallOwner {
     if (!worker.isIdle) return;
     this.#release(session.peerId);
     this.#ask(queue);
-  }
-
-  /** For a worker that would be idle: a task that stands behind another one, ready again. */
-  #fromAnother(queue: TaskQueue, worker: LeasedWorker): Call | undefined {
-    const call = worker.isIdle ? this.#workers.takeBackOne(queue.worker.key) : undefined;
-    if (call !== undefined) queue.ready.push(call);
-    return call;
   }
 
   /**
@@ -333,4 +326,15 @@ export class TaskClient implements CallOwner {
     else this.#enqueue(call);
     if (call.session === undefined) this.#next(queue, session);
   }
+}
+
+/** For a worker that would be idle: a task that stood behind another one, ready again. */
+function fromAnother(
+  workers: LeasedWorkers,
+  { worker: { key }, ready }: TaskQueue,
+  worker: LeasedWorker,
+): Call | undefined {
+  const call = worker.isIdle ? workers.takeBackOne(key) : undefined;
+  if (call !== undefined) ready.push(call);
+  return call;
 }
