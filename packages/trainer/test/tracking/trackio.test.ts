@@ -81,6 +81,21 @@ test("a run is fragments with its metrics, settings, answers and one id", async 
   expect(new Set(fragments.map((one) => one.log_id)).size).toBe(3);
 });
 
+test("half a character, where a text was cut, is no reason to lose the fragment", async () => {
+  const folder = await runFolder();
+  vi.stubEnv("TRACKIO_DIR", folder);
+  const cut = { trainer: { note: "cut \ud83d" } };
+  await using tracking = await Tracking.open(
+    optionsIn(await runFolder(), { logger: "trackio", config: cut }),
+  );
+  tracking.generations(1, [{ input: "\ude00 + 1", output: "zwei \ud83d", score: 1 }]);
+  await tracking.close();
+  const [fragment] = await fragmentsIn(folder);
+  expect(fragment?.config).toEqual({ trainer: { note: "cut \ufffd" } });
+  expect(JSON.stringify(fragment?.metrics)).toContain('"\ufffd + 1"');
+  expect(JSON.stringify(fragment)).not.toMatch(/\\ud[89a-f]/);
+});
+
 test("fragments that were taken, with their folder, do not keep others from being written", async () => {
   const folder = await runFolder();
   const logger = new TrackioLogger({ directory: folder });

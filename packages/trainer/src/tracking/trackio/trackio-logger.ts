@@ -85,7 +85,7 @@ export class TrackioLogger implements TrackingLogger {
       log_id: randomUUID().replaceAll("-", ""),
     };
     const path = join(this.#folder, `${String(this.#fragments).padStart(8, "0")}.jsonl`);
-    await this.#put(path, `${JSON.stringify(record)}\n`);
+    await this.#put(path, `${JSON.stringify(record, wellFormed)}\n`);
     this.#fragments += 1;
   }
 
@@ -109,7 +109,15 @@ function usualFolder(): string {
   return join(hub || join(cache || join(homedir(), ".cache"), "huggingface"), "trackio");
 }
 
+/**
+ * A text that was cut within a character has half of it (\ud83d): trackio drops the whole fragment
+ * that has one.
+ */
+function wellFormed(_name: string, value: unknown): unknown {
+  return typeof value === "string" ? value.toWellFormed() : value;
+}
+
 /** Numbers that JSON has not are texts, as trackio writes them. */
 function readable([name, value]: [string, number]): [string, number | string] {
-  return [name, Number.isFinite(value) ? value : String(value)];
+  return [name.toWellFormed(), Number.isFinite(value) ? value : String(value)];
 }
