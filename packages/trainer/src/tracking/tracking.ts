@@ -12,6 +12,7 @@ import { TrackingError } from "../errors.ts";
 import type { TrackingErrorCode } from "../errors.ts";
 import { secretsIn, withoutSecrets } from "../values/without-secrets.ts";
 import { commandText } from "./files/run-start.ts";
+import { writtenSettings } from "./files/written-settings.ts";
 import { chosenGenerations } from "./generations.ts";
 import { loggersOf } from "./loggers.ts";
 import type { LoggerName } from "./loggers.ts";
@@ -54,7 +55,7 @@ export interface TrackingOptions {
   readonly totalSteps?: number;
   /**
    * Settings of the run, for loggers that show them. No logger receives what is named as a key,
-   * token or password in them.
+   * token or password in them. Numbers that are not finite are their texts: "Infinity", "NaN".
    */
   readonly config?: TrackingConfig;
   /**
@@ -107,7 +108,7 @@ export class Tracking implements AsyncDisposable {
       directory,
       totalSteps,
       // Here, once: what is secret reaches no logger, neither ours nor the caller's.
-      config: config === undefined ? undefined : withoutSecrets(config),
+      config: config === undefined ? undefined : writtenSettings(withoutSecrets(config)),
       command: commandText(process.argv, secretsIn(config ?? {})),
     };
     await madeDirectory(directory);

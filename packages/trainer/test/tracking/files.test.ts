@@ -330,6 +330,19 @@ test("how a run was started is in its files, without secrets", async () => {
   });
 });
 
+test("settings that JSON has no numbers for are texts, and keep no run from starting", async () => {
+  const directory = await runFolder();
+  const config = {
+    rayling: { policy_kwargs: { cap: Infinity, list: [NaN, { low: -Infinity }], seed: 5n } },
+  };
+  const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"], config }));
+  await tracking.close();
+  const written = {
+    rayling: { policy_kwargs: { cap: "Infinity", list: ["NaN", { low: "-Infinity" }], seed: "5" } },
+  };
+  expect(await linesIn(join(directory, "timeline.jsonl"))).toMatchObject([{ config: written }]);
+});
+
 test("a resume that is refused leaves the files of its run as they are, and one that goes on begins with its start", async () => {
   const directory = await runFolder();
   const options = optionsIn(directory, { logger: ["file"] });
