@@ -168,6 +168,11 @@ interface Measured extends Attempted {
   readonly usageBefore?: TokenUsage;
   /** Its second calls, where there were any. */
   readonly hedges?: Hedges;
+  /**
+   * Its attempts are calls for its whole group, which another member stands for where calls are
+   * counted.
+   */
+  readonly sharesCall?: true;
   /** Attempts with unknown usage, where spending has a cap: cut off, or silent about it. */
   readonly unknownUse?: number;
   /** Set where prices are known. */

@@ -29,7 +29,7 @@ export class LoopMetrics {
     boundaries,
   });
   readonly #retries = new ray.metrics.Counter("reward_retries_total", {
-    description: "Attempts after the first one.",
+    description: "Attempts after the first one of a function, without second calls of hedges.",
     tagKeys: ["lane"],
   });
   readonly #cost = new ray.metrics.Counter("reward_cost_total", {
@@ -48,7 +48,8 @@ export class LoopMetrics {
     const { valid, latencyMs, waitedMs, attempts, cost = 0, cached = false } = outcome;
     const tags = this.#tagsOf(lane);
     this.#outcomes.inc(1, tags.of(valid ? "valid" : outcome.error.code));
-    if (attempts > 1) this.#retries.inc(attempts - 1, tags.lane);
+    const retries = attempts > 1 ? retriesIn(outcome) : 0;
+    if (retries > 0) this.#retries.inc(retries, tags.lane);
     if (cost > 0) this.#cost.inc(cost, tags.lane);
     if (cached) return;
     this.#latency.observe(latencyMs / 1000, tags.lane);
@@ -65,6 +66,19 @@ export class LoopMetrics {
     if (tags === undefined) this.#lanes.set(lane, (tags = new LaneTags(lane)));
     return tags;
   }
+}
+
+/**
+ * Returns the number of attempts after the first one, of each function that was asked: one more
+ * function is no retry, nor is the second call of a hedge, and a group's call is one for all.
+ */
+export function retriesIn(outcome: SampleOutcome): number {
+  const { components, attempts, hedges, cached, sharesCall } = outcome;
+  if (components !== undefined) {
+    return Object.values(components).reduce((sum, one) => sum + retriesIn(one), 0);
+  }
+  if (cached === true || sharesCall === true) return 0;
+  return Math.max(0, attempts - 1 - (hedges?.begun ?? 0));
 }
 
 /** Frozen, and the same ones for each sample: they are checked once. */

@@ -99,7 +99,7 @@ export function outcomesOf(
     ...(hedges === undefined ? {} : { hedges }),
   };
   return members.map((_, at): SampleOutcome => {
-    const measured = at === 0 ? { ...shared, ...once } : shared;
+    const measured = at === 0 ? { ...shared, ...once } : { ...shared, sharesCall: true as const };
     if (!measured.valid) {
       const { rewardExtraInfo: _used, ...error } = measured.error;
       return { ...measured, error: at === 0 ? measured.error : error };

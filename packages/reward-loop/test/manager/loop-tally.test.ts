@@ -1,6 +1,9 @@
 /** What the live page is told of a loop. */
 import { expect, test } from "vitest";
 import type { SampleOutcome } from "@rayling/reward-loop";
+import { answered, combined } from "../../src/compose/combine.ts";
+import { retriesIn } from "../../src/manager/loop-metrics.ts";
+import { groupSampleOf, outcomesOf } from "../../src/sample/group-sample.ts";
 import { latencyBounds, LoopTally } from "../../src/manager/loop-tally.ts";
 
 const measured = { attempts: 2, waitedMs: 0 };
@@ -72,4 +75,29 @@ test("latencies are counted up to each bound, and beyond all; what was cached ha
   expect(cached).toBe(1);
   expect(latencies).toHaveLength(latencyBounds.length + 1);
   expect([latencies[0], latencies[1], latencies.at(-2), latencies.at(-1)]).toEqual([2, 1, 1, 1]);
+});
+
+test("retries are attempts after the first one of each function, whatever the sum of attempts", () => {
+  const once: SampleOutcome = { ...scored(1, 3), attempts: 1 };
+  const thrice: SampleOutcome = { ...scored(1, 3), attempts: 3 };
+  expect([once, thrice].map(retriesIn)).toEqual([0, 2]);
+  expect(retriesIn({ ...thrice, hedges: { begun: 1, won: 0 } })).toBe(1);
+  expect(retriesIn({ ...thrice, cached: true })).toBe(0);
+  const cascade = answered({ rule: { ...failed, attempts: 1 }, judge: thrice });
+  const parts = ["correct", "style"].map((name) => ({
+    name,
+    weight: 1,
+    onInvalid: "mask" as const,
+  }));
+  const several = combined(parts, [cascade, once], "sum");
+  expect(several.attempts).toBe(5);
+  expect(retriesIn(several)).toBe(2);
+  const member = { dataSource: "", response: "", groundTruth: "" };
+  const members = [once, once, once].map(({ valid: _, ...result }) => result);
+  const ofGroup = outcomesOf(groupSampleOf([member, member, member]), {
+    ...thrice,
+    rewardExtraInfo: { members },
+  });
+  expect(ofGroup.map(({ attempts }) => attempts)).toEqual([3, 3, 3]);
+  expect(ofGroup.map(retriesIn)).toEqual([2, 0, 0]);
 });
