@@ -50,8 +50,8 @@ export interface JudgeCall {
 export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
 
 /**
- * A judge whose answers fit a schema of the user's. Throws RewardLoopOptionError; JudgePromptError for a schema that no
- * JSON fits, and for a number of attempts that is none.
+ * A judge whose answers fit a schema of the user's. Throws RewardLoopOptionError, and
+ * JudgePromptError for a schema that no JSON fits and a number of attempts that is none.
  *
  * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
  * tell

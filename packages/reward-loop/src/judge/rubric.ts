@@ -28,7 +28,7 @@ const standardPoints = [1, 5] as const;
 /**
  * Makes a judge whose score is the weighted mean of the criteria, each from 0 (worst) to 1 (best),
  * with the points of each as `points` and the `reason`; null where the judge cannot tell one of
- * them. Throws RewardLoopOptionError; JudgePromptError for criteria without points or weight.
+ * them. Throws RewardLoopOptionError, and JudgePromptError for criteria without points or weight.
  */
 export function rubricJudge(given: RubricOptions): Judge {
   criterionOptions satisfies TableOf<Criterion>;

@@ -164,9 +164,10 @@ export class RewardLoopManager implements AsyncDisposable {
    * A manager class of yours with `assembleRmScores` decides itself where the scores stand. A
    * function that scores groups (`computeScores`) is called once for all rows of a `uid`, or,
    * without such a column, for all; so is postProcessScores with their scores.
-   * Rejects with RewardLoopOptionError, InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError,
-   * ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with EndpointError
-   * where the reward model does not wake up or go to sleep.
+   * Rejects with RewardLoopOptionError, InvalidBatchError, RewardFailuresError
+   * (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError,
+   * RewardLoopClosedError, and with EndpointError where the reward model does not wake up or go to
+   * sleep.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     checkOptions(scoreOptions satisfies TableOf<ScoreOptions>, options);

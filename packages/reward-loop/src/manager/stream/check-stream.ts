@@ -1,4 +1,4 @@
-/** What a stream of scores is asked for, checked before anything of it is begun. */
+/** The samples and options of a stream, checked before any sample is read. */
 
 import { isRecord } from "@rayling/reward-manager-registry/values";
 import { groupOptions, streamOptions } from "../../options/defaults/calls.ts";
