@@ -177,7 +177,10 @@ interface Measured extends Attempted {
   readonly unknownUse?: number;
   /** Set where prices are known. */
   readonly cost?: number;
-  /** Its score was cached, or requested by another equal sample: no function was called. */
+  /**
+   * Its score was cached, requested by another equal sample, or of the log that the loop resumes:
+   * no function was called.
+   */
   readonly cached?: boolean;
   /**
    * The function that gave it, among several: a stage of a cascade, or the judge that took over

@@ -85,6 +85,9 @@ test("goes on: scores stay, failures are asked again in their place, new samples
   const again = await scored(["new one", "same", "same", "same", "bb", "down 1", "a"]);
   expect(scoresOf(again)).toEqual([7, 4, 4, 4, 2, 6, 1]);
   expect(await called()).toEqual(["down 1", "new one", "same"]);
+  // Nothing was called for those that the log has.
+  const cached = again.map((one) => one.cached === true);
+  expect(cached).toEqual([false, true, true, false, true, false, true]);
   const records = await outcomesIn(log);
   expect([...records.keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6]);
   expect(records.get(2)).toMatchObject({ valid: true, score: 6 });

@@ -86,7 +86,8 @@ export class OutcomeRecorder {
     const record = this.#places.take(sample);
     if (record === undefined) return { index: this.#next++, known: undefined };
     const whole = this.#isKept(record) ? this.#wholes.get(record.index) : undefined;
-    return { index: record.index, known: whole && outcomeOfWhole(whole) };
+    // Nothing is called for it: its times are of the run that wrote it.
+    return { index: record.index, known: whole && { ...outcomeOfWhole(whole), cached: true } };
   }
 
   /** Resolves when the outcome is with the operating system. Rejects as RewardLog.write. */

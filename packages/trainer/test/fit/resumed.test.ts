@@ -16,7 +16,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { resumeCheckpoint, saveCheckpoint } from "../../src/checkpoint/checkpoint-folder.ts";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
-import { scoredTrainings } from "../fixtures/scored-training.ts";
+import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";
 
 const { dataset, trained } = await scoredTrainings();
@@ -439,4 +439,22 @@ test("a batch that is still generated when a checkpoint is kept is in it", async
   expect(ofResumed).toEqual(ofOther);
   // Each batch once by the run that was stopped, and twice by the other: nothing was generated again.
   expect(readFileSync(log, "utf8").match(/^gen /gm)).toHaveLength(4);
+});
+
+test("scores of the log that the loop goes on with count as known before: nothing was called for them", async () => {
+  const record = join(await newFolder(), "rewards.jsonl");
+  const own = { reward: { path: rewardsPath, name: "halves" }, workers: 1, executors: 1, record };
+  const metricsOf = async (resume: boolean): Promise<Readonly<Record<string, number>>> => {
+    const { report } = await trained("", { reward: { ...own, resume } });
+    return report.metrics[0] ?? {};
+  };
+  const first = await metricsOf(false);
+  expect(first["reward/cached_rate"]).toBe(0);
+  expect(first["reward/inflight"]).toBeGreaterThan(0);
+  const again = await metricsOf(true);
+  expect(again).toMatchObject({ "reward/cached_rate": 1, "reward/invalid_rate": 0 });
+  expect(again["critic/score/mean"]).toBe(first["critic/score/mean"]);
+  expect(again["reward/inflight"] ?? 0).toBe(0);
+  expect(again["reward/pool_util"] ?? 0).toBe(0);
+  expect(again).not.toHaveProperty("reward/latency_mean_s");
 });
