@@ -4,6 +4,7 @@
  * else.
  */
 
+import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -227,6 +228,26 @@ test("a JSON array, packed or not, is its items; NaN is a number where it is ask
   const path = join(folder, "short.json");
   await writeFile(path, '[{"response": "2", "ground_truth": "2"}, {"response": "3"}]');
   await expect(samplesOf(path)).rejects.toThrow(`${path}, row 1: there is no ground truth`);
+});
+
+test("prompts that differ in a number that no double can hold are two groups", async () => {
+  const path = join(folder, "bigints.jsonl");
+  const row = (id: string) =>
+    `{"prompt": [{"role": "user", "content": "1 + 1?", "id": ${id}}], "response": "2", "ground_truth": "2"}`;
+  const ids = ["12345678901234567891", "12345678901234567892", "12345678901234567891"];
+  const texts = ['"12345678901234567891"', "1"];
+  await writeFile(path, `${[...ids, ...texts].map(row).join("\n")}\n`);
+  const samples = await samplesOf(path);
+  const [first, second, third, text, small] = samples.map(({ context }) => context?.group);
+  expect(third).toBe(first);
+  expect(new Set([first, second, text, small]).size).toBe(4);
+  // The name of a prompt without such numbers is the one that earlier runs were recorded with.
+  const message = { role: "user", content: "1 + 1?", id: 1 };
+  const digest = createHash("sha256")
+    .update(JSON.stringify([message]))
+    .digest("base64url");
+  expect(small).toBe(digest.slice(0, 16));
+  expect(samples[0]?.rawPrompt).toEqual([{ ...message, id: 12345678901234567891n }]);
 });
 
 describe("labels", () => {

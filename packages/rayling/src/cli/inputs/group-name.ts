@@ -36,7 +36,14 @@ export function groupNameOf(
     if (name !== undefined) return name;
   }
   if (prompt === undefined || prompt === "") return undefined;
-  return hash("sha256", JSON.stringify(prompt), "base64url").slice(0, DIGEST_LENGTH);
+  return hash("sha256", textOf(prompt), "base64url").slice(0, DIGEST_LENGTH);
+}
+
+/** Returns a prompt as JSON, which has no bigint: one that a row has is written apart from texts. */
+function textOf(prompt: unknown): string {
+  return JSON.stringify(prompt, (_, part: unknown) =>
+    typeof part === "bigint" ? { bigint: String(part) } : part,
+  );
 }
 
 function nameIn(value: unknown): string | undefined {
