@@ -1,9 +1,12 @@
 /**
  * OmegaConf's references in a configuration. `${trainer.project_name}` is the value at that key,
- * `${.name}` a sibling, `${..name}` a sibling of the parent. `${oc.select:key,default}` is a value
- * with a default, `${oc.env:NAME,default}` an environment variable, and `${oc.decode:text}` the
- * value that a text spells. A text that is only a reference becomes the value itself; otherwise the
- * value's text is inserted. `\${` is no reference.
+ * `${.name}` a sibling, `${..name}` a sibling of the parent. A text that is only a reference becomes
+ * the value itself; otherwise the value's text is inserted. `\${` is no reference.
+ *
+ * `${oc.select:key,default}` is a value with a default, `${oc.env:NAME,default}` an environment
+ * variable, `${oc.decode:text}` the value that a text spells, `${oc.create:{a:1}}` keys or a list,
+ * `${oc.deprecated:key}` the value of a key's new name. `${oc.dict.keys:key}` and
+ * `${oc.dict.values:key}` are lists.
  */
 
 import { ConfigError } from "../config-error.ts";
@@ -148,9 +151,24 @@ class References {
         return found === undefined ? (fallback() ?? null) : found;
       }
       case "oc.decode": {
-        const text = name();
+        const text = this.#argument(given.join(","), path);
+        if (text === null) return null;
+        if (typeof text !== "string") {
+          throw new ConfigError(nameOf(path), "has oc.decode of a value that is no text", text);
+        }
         return this.value(parseValue(nameOf(path), text), path);
       }
+      case "oc.create": {
+        const value = this.#argument(given.join(","), path);
+        if (value === null || typeof value === "object") return value;
+        throw new ConfigError(
+          nameOf(path),
+          "has oc.create of a value that has neither keys nor items; oc.decode reads a text",
+          value,
+        );
+      }
+      case "oc.deprecated":
+        return this.#deprecated(name(), fallback(), path);
       case "oc.dict.keys":
       case "oc.dict.values": {
         const key = name();
@@ -165,11 +183,40 @@ class References {
     }
   }
 
+  /** Returns the value at the new name of a key, and warns of the old one. */
+  #deprecated(key: string, said: ConfigValue | undefined, path: Path): ConfigValue {
+    const target = targetOf(key, path);
+    const found = target === undefined ? undefined : this.#at(target, path);
+    if (target === undefined || found === undefined) {
+      throw new ConfigError(nameOf(path), `refers to ${key}, which does not exist`);
+    }
+    const message =
+      said ?? "'$OLD_KEY' is deprecated. Change your code and config to use '$NEW_KEY'";
+    const filled = textOf(message).replaceAll(/\$(?:OLD|NEW)_KEY/g, (one) =>
+      nameOf(one === "$OLD_KEY" ? path : target),
+    );
+    process.emitWarning(filled, "DeprecationWarning");
+    return found;
+  }
+
   #argument(text: string, path: Path): ConfigValue {
     const bare = text.trim();
-    if (!bare.includes("${")) return bare === "" ? "" : parseValue(nameOf(path), bare);
+    if (bare === "") return "";
+    // Lists and keys are taken apart first: a reference in them is a value among others.
+    if (/^[[{]/.test(bare)) return this.#inside(parseValue(nameOf(path), bare), path);
+    if (!bare.includes("${")) return parseValue(nameOf(path), bare);
     const [, quote, inside = ""] = /^(['"])([^]*)\1$/.exec(bare) ?? [];
     return this.#text(quote === undefined ? bare : inside, path);
+  }
+
+  /** Returns a value of an argument; references in it are relative to the key with the call. */
+  #inside(value: ConfigValue, path: Path): ConfigValue {
+    if (typeof value === "string") return this.#text(value, path);
+    if (isList(value)) return value.map((one) => this.#inside(one, path));
+    if (!isTree(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, one]) => [key, this.#inside(one, path)]),
+    );
   }
 
   /** Returns undefined when the key does not exist. */
@@ -188,7 +235,7 @@ class References {
         `has a circular reference: ${[...(this.#open.length === 0 ? [nameOf(from)] : this.#open), name].join(" -> ")}`,
       );
     }
-    const written = this.#written(target);
+    const written = this.#written(target, from);
     if (written === undefined) return undefined;
     this.#open.push(name);
     const before = this.#size;
@@ -199,12 +246,12 @@ class References {
   }
 
   /** Returns the value at a path; a reference on the path leads to its target. */
-  #written(target: Path): ConfigValue | undefined {
+  #written(target: Path, from: Path): ConfigValue | undefined {
     for (const root of [this.#tree, this.#among]) {
       let at: ConfigValue | undefined = root;
       for (const [index, part] of target.entries()) {
         if (typeof at === "string" && at.includes("${"))
-          at = this.#at(target.slice(0, index), target);
+          at = this.#at(target.slice(0, index), from);
         at = partOf(at, part);
       }
       if (at !== undefined) return at;
@@ -270,17 +317,45 @@ function argumentsOf(text: string): string[] {
 
 /** Returns the text that Python gives a value, because OmegaConf is written in Python. */
 function textOf(value: ConfigValue): string {
-  if (typeof value === "string") return value;
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  return typeof value === "number" ? pythonNumber(value) : JSON.stringify(value);
+  return typeof value === "string" ? value : literalOf(value);
 }
 
-/** JavaScript writes 0.000001 and 1e-7 where Python writes 1e-06 and 1e-07. */
+/** Returns a value as Python writes it within a list. */
+function literalOf(value: ConfigValue): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "number") return pythonNumber(value);
+  if (typeof value === "string") return pythonText(value);
+  if (isList(value)) return `[${value.map(literalOf).join(", ")}]`;
+  const entries = Object.entries(value);
+  return `{${entries.map(([key, one]) => `${pythonText(key)}: ${literalOf(one)}`).join(", ")}}`;
+}
+
+/** Python takes single quotes, but for a text that has such and no double ones. */
+function pythonText(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const escaped = text
+    .replaceAll("\\", "\\\\")
+    .replaceAll("\n", "\\n")
+    .replaceAll("\r", "\\r")
+    .replaceAll("\t", "\\t")
+    .replaceAll(quote, `\\${quote}`);
+  return quote + escaped + quote;
+}
+
+/**
+ * JavaScript writes 0.000001, 1e-7 and 10000000000000000 where Python writes 1e-06, 1e-07 and
+ * 1e+16. Whether a whole number was written with a point is not known here: 1.0 is "1".
+ */
 function pythonNumber(value: number): string {
-  if (Number.isInteger(value) || !Number.isFinite(value)) return String(value);
-  const text = Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
-  return text.replace(/e([+-])(\d)$/, "e$10$2");
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
+  if (Object.is(value, -0)) return "-0.0";
+  if (Number.isSafeInteger(value)) return String(value);
+  const size = Math.abs(value);
+  const text = size < 1e-4 || size >= 1e16 ? value.toExponential() : String(value);
+  const whole = Number.isInteger(value) && size < 1e16 ? ".0" : "";
+  return text.replace(/e([+-])(\d)$/, "e$10$2") + whole;
 }
 
 function nameOf(path: Path): string {
