@@ -69,13 +69,12 @@ function withBound(limits: RewardLoopOptions["limits"], most: number): RewardLoo
 
 /**
  * Returns how many checkpoints to keep: a checkpoint has actor and critic, and stays while one of
- * them is to be kept. null: all.
+ * them is to be kept. A critic without a number of its own has the actor's. null: all.
  */
 function keptOf({ trainer, critic, algorithm }: TrainerConfig): number | null {
-  const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: ofCritic } = trainer;
-  const kept = needsCritic({ critic, algorithm }) ? [actor, ofCritic] : [actor];
-  const most = Math.max(...kept.map((count) => count ?? Infinity));
-  return most === Infinity ? null : most;
+  const { maxActorCkptToKeep: ofActor, maxCriticCkptToKeep: ofCritic } = trainer;
+  if (ofActor === null || ofCritic === null || !needsCritic({ critic, algorithm })) return ofActor;
+  return Math.max(ofActor, ofCritic);
 }
 
 /** verl's names of the optimiser are the policy's, but for what the run knows. */

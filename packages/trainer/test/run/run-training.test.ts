@@ -80,9 +80,12 @@ describe("the trainer's options", () => {
     ["grpo", 1, null, 1],
     ["grpo", null, 1, null],
     ["gae", 1, 3, 3],
+    ["gae", 3, 1, 3],
+    // A critic that nothing is said of has the policy's number: one folder has both.
+    ["gae", 1, null, 1],
     // null is all of them.
-    ["gae", 1, null, null],
     ["gae", null, 1, null],
+    ["gae", null, null, null],
   ])(
     "keep a checkpoint as long as the policy, or a critic, of %s is to be kept (%s, %s)",
     (...row) => {

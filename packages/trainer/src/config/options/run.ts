@@ -60,7 +60,10 @@ export const checkpoints = {
   resumeFromPath: option(text.nullable(), null),
   /** The folder of the checkpoints. */
   defaultLocalDir: option(text, "checkpoints/${trainer.project_name}/${trainer.experiment_name}"),
-  /** How many checkpoints are kept; null: all. */
+  /**
+   * How many checkpoints are kept; null: all. One with a critic stays while this or
+   * trainer.max_critic_ckpt_to_keep keeps it.
+   */
   maxActorCkptToKeep: option(count.nullable(), null),
 };
 
@@ -83,7 +86,7 @@ export const trainer = z.strictObject({
   /** How many answers of each validation the loggers show. */
   logValGenerations: option(fromZero, 0),
   ...checkpoints,
-  /** How many checkpoints with a critic are kept; null: all. */
+  /** How many checkpoints with a critic are kept; null: as trainer.max_actor_ckpt_to_keep. */
   maxCriticCkptToKeep: option(count.nullable(), null),
   ...dumps,
 });
