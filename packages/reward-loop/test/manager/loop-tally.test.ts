@@ -93,10 +93,14 @@ test("retries are attempts after the first one of each function, whatever the su
   expect(several.attempts).toBe(5);
   expect(retriesIn(several)).toBe(2);
   const member = { dataSource: "", response: "", groundTruth: "" };
-  const members = [once, once, once].map(({ valid: _, ...result }) => result);
+  const members = [1, 2, 3].map((rewardScore) => ({ rewardScore, rewardExtraInfo: {} }));
   const ofGroup = outcomesOf(groupSampleOf([member, member, member]), {
-    ...thrice,
+    valid: true,
+    rewardScore: 0,
     rewardExtraInfo: { members },
+    latencyMs: 3,
+    waitedMs: 0,
+    attempts: 3,
   });
   expect(ofGroup.map(({ attempts }) => attempts)).toEqual([3, 3, 3]);
   expect(ofGroup.map(retriesIn)).toEqual([2, 0, 0]);
