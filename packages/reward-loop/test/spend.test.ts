@@ -237,6 +237,11 @@ test("samples that say the same and come together are asked for once", async () 
   const joined = await scored({ reward: priced, joinSame: true }, texts);
   expect(called(joined)).toEqual([1, 0, 1, 0, 1]);
   expect(joined.map(({ valid }) => valid)).toEqual([true, true, false, false, true]);
+  // Each has extra info of its own.
+  const [first, second] = joined.map((one) => (one.valid ? one.rewardExtraInfo : {}));
+  expect(second).toEqual(first);
+  Object.assign(first ?? {}, { mine: 1 });
+  expect(second).not.toHaveProperty("mine");
   expect(called(await scored({ reward: priced }, texts))).toEqual([1, 1, 1, 1, 1]);
 });
 

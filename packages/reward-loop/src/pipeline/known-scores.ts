@@ -13,7 +13,7 @@ import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import { isGroup, memberFailuresIn } from "../sample/group-sample.ts";
-import { groupKey, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
+import { groupKeys, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
 export class KnownScores {
@@ -55,7 +55,7 @@ export class KnownScores {
       const outcome = await first;
       if (outcome.readsContext !== true) {
         const { usageBefore: _, used: __, unknownUse: ___, hedges: ____, ...own } = outcome;
-        return { ...own, ...free };
+        return { ...withOwnExtra(own), ...free };
       }
     }
     const asking = ask();
@@ -94,13 +94,10 @@ export class KnownScores {
   }
 }
 
-/**
- * Returns its key, and those of earlier releases: a group never had others. Undefined where it
- * throws when it is read.
- */
+/** Returns its key, and those of earlier releases. Undefined where it throws when it is read. */
 function keysOf(sample: RewardSample): readonly [string, ...string[]] | undefined {
   try {
-    if (isGroup(sample)) return [groupKey(sample.members)];
+    if (isGroup(sample)) return groupKeys(sample.members);
     return [sampleKey(sample), ...olderSampleKeys(sample)];
   } catch {
     return undefined;
@@ -118,6 +115,23 @@ function find(
     if (known !== undefined) return known;
   }
   return undefined;
+}
+
+/** Returns the outcome with extra info of its own: who writes into it writes into no other's. */
+function withOwnExtra(outcome: SampleOutcome): SampleOutcome {
+  if (outcome.valid) return { ...outcome, rewardExtraInfo: copyOf(outcome.rewardExtraInfo) };
+  const { rewardExtraInfo } = outcome.error;
+  if (rewardExtraInfo === undefined) return outcome;
+  return { ...outcome, error: { ...outcome.error, rewardExtraInfo: copyOf(rewardExtraInfo) } };
+}
+
+/** Most values are texts and numbers, which need no copy. */
+function copyOf(extra: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const copy = { ...extra };
+  for (const [name, value] of Object.entries(extra)) {
+    if (typeof value === "object" && value !== null) copy[name] = structuredClone(value);
+  }
+  return copy;
 }
 
 /** Measurements of a sample that was not scored. */

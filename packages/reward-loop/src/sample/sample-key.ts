@@ -14,6 +14,16 @@ const length = 16;
  */
 export function sampleKey(sample: RewardSample): string {
   if (!isRecord(sample)) return digestOf(["no sample", typeof sample]);
+  return digestOfText(textOf(partsOf(sample), true));
+}
+
+/** Before values were told apart that JSON confuses. */
+function keyBefore(sample: RewardSample): string {
+  return digestOf(partsOf(sample));
+}
+
+/** The parts of its key. One that it does not have is null. */
+function partsOf(sample: RewardSample): readonly unknown[] {
   const { response, responseLength, turnEnds, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
@@ -26,21 +36,14 @@ export function sampleKey(sample: RewardSample): string {
   // A sample that does not say it has the key that it had before samples could.
   const ofTokens = responseLength === undefined ? [] : [responseLength];
   const ofTurns = turnEnds === undefined || turnEnds.length < 2 ? [] : [turnEnds];
-  return digestOf([
-    dataSource,
-    text,
-    rawPrompt,
-    groundTruth,
-    extra,
-    ...ofRollout,
-    ...ofTokens,
-    ...ofTurns,
-  ]);
+  const whole = [dataSource, text, rawPrompt, groundTruth, extra, ...ofRollout];
+  return [...whole, ...ofTokens, ...ofTurns].map((part) => part ?? null);
 }
 
-/** Returns the digest of samples that are scored together. */
-export function groupKey(members: readonly RewardSample[]): string {
-  return digestOf(["group", members.map(sampleKey)]);
+/** Returns the digest of samples that are scored together, and that of earlier releases. */
+export function groupKeys(members: readonly RewardSample[]): [string, ...string[]] {
+  const key = digestOf(["group", members.map(sampleKey)]);
+  return members.some(isConfusable) ? [key, digestOf(["group", members.map(keyBefore)])] : [key];
 }
 
 /**
@@ -50,14 +53,22 @@ export function groupKey(members: readonly RewardSample[]): string {
  */
 export function olderSampleKeys(sample: RewardSample): string[] {
   if (!isRecord(sample)) return [];
+  const older = olderBy(sample, sampleKey);
+  if (!isConfusable(sample)) return older;
+  return [...older, keyBefore(sample), ...olderBy(sample, keyBefore)];
+}
+
+type KeyOf = (sample: RewardSample) => string;
+
+function olderBy(sample: RewardSample, keyOf: KeyOf): string[] {
   const { extraInfo, isGroupAdded } = sample;
   const own = isGroupAdded === true ? withoutNames(extraInfo, "group_uid") : extraInfo;
   const unnamed = withoutNames(own, "uid", "group_uid");
   const group = groupNameOf(sample);
-  const ofSource = keysOfSource(sample);
+  const ofSource = keysOfSource(sample, keyOf);
   if (unnamed === own || group === undefined) return ofSource;
   const before = { ...sample, extraInfo: unnamed };
-  const inGroups = [sampleKey(before), ...keysOfSource(before)];
+  const inGroups = [keyOf(before), ...keysOfSource(before, keyOf)];
   return [...ofSource, ...inGroups.map((key) => inGroup(key, group))];
 }
 
@@ -79,8 +90,8 @@ export function groupNameOf({ context, extraInfo }: RewardSample): string | unde
 }
 
 /** Before a source could be assumed. */
-function keysOfSource(sample: RewardSample): string[] {
-  return sample.isSourceAssumed === true ? [sampleKey({ ...sample, isSourceAssumed: false })] : [];
+function keysOfSource(sample: RewardSample, keyOf: KeyOf): string[] {
+  return sample.isSourceAssumed === true ? [keyOf({ ...sample, isSourceAssumed: false })] : [];
 }
 
 /** No digest has a blank. */
@@ -105,12 +116,24 @@ function withoutNames(
  * new key each time, so that it equals no other.
  */
 export function digestOf(value: unknown): string {
-  let text: string | undefined;
+  return digestOfText(textOf(value, false));
+}
+
+/** @param isExact values that JSON confuses are told apart: digests of versions do not do so */
+function textOf(value: unknown, isExact: boolean): string | undefined {
   try {
-    text = JSON.stringify(plain(value, []));
+    return JSON.stringify(plain(value, [], isExact));
   } catch {
-    text = undefined;
+    return undefined;
   }
+}
+
+/** Whether the sample may have had another key before values were told apart. */
+function isConfusable(sample: RewardSample): boolean {
+  return textOf(partsOf(sample), true)?.includes(JSON.stringify(tag).slice(1, -1)) === true;
+}
+
+function digestOfText(text: string | undefined): string {
   return createHash("sha256")
     .update(text ?? randomUUID())
     .digest("base64url")
@@ -118,17 +141,18 @@ export function digestOf(value: unknown): string {
 }
 
 /**
- * Converts a value as JSON does, and keeps apart values that JSON drops or confuses. @param above
- * the objects that it lies in
+ * Converts a value as JSON does, and keeps apart values that JSON drops or confuses. A field that is
+ * undefined is one that is absent. @param above the objects that it lies in
  */
-function plain(part: unknown, above: readonly object[]): unknown {
+function plain(part: unknown, above: readonly object[], isExact: boolean): unknown {
+  if (isExact && isConfused(part)) return told(part, above);
   if (typeof part === "bigint") return `${part}n`;
   if (typeof part === "number" && !Number.isFinite(part)) return tagged("number", String(part));
   if (typeof part !== "object" || part === null) return part;
   const depth = above.indexOf(part);
   if (depth >= 0) return tagged("above", depth);
   const here = [...above, part];
-  const inside = (one: unknown): unknown => plain(one, here);
+  const inside = (one: unknown): unknown => plain(one, here, isExact);
   if (Array.isArray(part)) return Array.from(part, inside);
   if (part instanceof Map)
     return tagged(
@@ -142,10 +166,46 @@ function plain(part: unknown, above: readonly object[]): unknown {
   }
   if ("toJSON" in part && typeof part.toJSON === "function") return inside(part.toJSON());
   const entries = Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, one]) => [key, inside(one)]));
+  const given = isExact ? entries.filter(([, one]) => one !== undefined) : entries;
+  return Object.fromEntries(given.map(([key, one]) => [key, inside(one)]));
 }
+
+/** Whether JSON writes it as it writes another value. */
+function isConfused(part: unknown): boolean {
+  if (typeof part !== "object") {
+    return part === undefined || typeof part === "bigint" || Object.is(part, -0);
+  }
+  if (part === null) return false;
+  if (ArrayBuffer.isView(part) || part instanceof Error) return true;
+  return "toJSON" in part && typeof part.toJSON === "function";
+}
+
+/** Returns a confused value with its kind. */
+function told(part: unknown, above: readonly object[]): unknown {
+  if (typeof part !== "object" || part === null) return tagged(typeof part, sayOf(part));
+  const kind = Object.prototype.toString.call(part).slice("[object ".length, -1);
+  if (ArrayBuffer.isView(part)) {
+    const { buffer, byteOffset, byteLength } = part;
+    return tagged(kind, Buffer.from(buffer, byteOffset, byteLength).toString("base64"));
+  }
+  const depth = above.indexOf(part);
+  if (depth >= 0) return tagged("above", depth);
+  const inside = (one: unknown): unknown => plain(one, [...above, part], true);
+  if (part instanceof Error) {
+    const { name, message, cause } = part;
+    return tagged(kind, [name, message, inside(cause), inside({ ...part })]);
+  }
+  const asJson: unknown = "toJSON" in part && typeof part.toJSON === "function" && part.toJSON();
+  return tagged(kind, inside(asJson));
+}
+
+function sayOf(part: unknown): string {
+  return Object.is(part, -0) ? "-0" : String(part);
+}
+
+const tag = "\0";
 
 /** No record of a user's has such a key. */
 function tagged(kind: string, content: unknown): unknown {
-  return { [`\0${kind}`]: content };
+  return { [`${tag}${kind}`]: content };
 }

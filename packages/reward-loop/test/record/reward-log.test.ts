@@ -23,6 +23,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
 import { RecordedOutcomes } from "../../src/record/replayed-outcomes.ts";
 import { recordsOf } from "../../src/record/reward-record.ts";
+import { groupKeys } from "../../src/sample/sample-key.ts";
 
 let path = "";
 beforeEach(async () => {
@@ -512,6 +513,32 @@ describe("which sample it is", () => {
     const groundTruth = { b: [1, { d: "x", c: null }], a: true };
     expect(sampleKey({ ...sample, groundTruth, extraInfo: {} })).toBe("JY3hZ7qqbT9GILPh");
     expect(olderSampleKeys({ ...sample, groundTruth })).toEqual(["JY3hZ7qqbT9GILPh group-1"]);
+  });
+
+  test("is told from what JSON writes alike, and known by the key that both had before", () => {
+    const bytes = Uint8Array.of(1);
+    const pairs: (readonly [unknown, unknown])[] = [
+      [5n, "5n"],
+      [bytes, { 0: 1 }],
+      [
+        [undefined, 1],
+        [null, 1],
+      ],
+      [{ a: new Date(0) }, { a: "1970-01-01T00:00:00.000Z" }],
+      [-0, 0],
+      [new Error("a"), {}],
+    ];
+    const keyOf = (groundTruth: unknown): string => sampleKey({ ...sample, groundTruth });
+    for (const [odd, plain] of pairs) {
+      expect(keyOf(odd)).not.toBe(keyOf(plain));
+      expect(keyOf(odd)).toBe(keyOf(structuredClone(odd)));
+      expect(olderSampleKeys({ ...sample, groundTruth: odd })).toContain(keyOf(plain));
+      expect(olderSampleKeys({ ...sample, groundTruth: plain })).not.toContain(keyOf(plain));
+    }
+    const ofGroup = (groundTruth: unknown): string[] => groupKeys([{ ...sample, groundTruth }]);
+    expect(ofGroup(bytes)[1]).toBe(ofGroup({ 0: 1 })[0]);
+    expect(ofGroup({ 0: 1 })).toHaveLength(1);
+    expect(keyOf({ a: undefined })).toBe(keyOf({}));
   });
 
   test("is known of one that lies in itself, and of none that cannot be read", () => {
