@@ -18,7 +18,8 @@ export const cannotTell = "cannot tell";
 
 /**
  * Makes a judge whose score also has the `choice` and the `reason`. Throws
- * RewardLoopOptionError, and JudgePromptError for fewer than two choices, and for a score that is none.
+ * RewardLoopOptionError, and JudgePromptError for fewer than two choices and for a score that is
+ * none.
  */
 export function choiceJudge(given: ChoiceOptions): Judge {
   checkOptions(choiceOptions satisfies TableOf<ChoiceOptions>, given, "choiceJudge");

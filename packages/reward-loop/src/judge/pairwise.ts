@@ -18,8 +18,8 @@ import type { PromptValues } from "./template.ts";
  * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,
  * and then the other way round. The score is 1 where `a` is better both times, 0 where `b` is, 0.5
  * where neither is or the judge contradicts itself (`consistent`: false), null where it cannot tell
- * one of the times. Throws RewardLoopOptionError, and JudgePromptError for a prompt without one of the
- * places.
+ * one of the times. Throws RewardLoopOptionError, and JudgePromptError for a prompt without one of
+ * the places.
  */
 export function pairwiseJudge(
   options: JudgeOptions,

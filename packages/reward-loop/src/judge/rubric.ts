@@ -45,7 +45,7 @@ export function rubricJudge(given: RubricOptions): Judge {
       points.length === 2 && points.every(Number.isFinite) && Number.isFinite(best - worst);
     if (!isScale || worst === best || !Number.isFinite(weight) || weight <= 0) {
       throw new JudgePromptError(
-        `The criterion ${JSON.stringify(name)} needs two different numbers of points and a weight above 0; it has ${points.join(", ")} and ${weight}.`,
+        `The criterion ${JSON.stringify(name)} needs two different numbers of points and a weight above 0; it has ${JSON.stringify(points)} and ${JSON.stringify(weight)}.`,
       );
     }
     shape[name] = z.number().min(Math.min(worst, best)).max(Math.max(worst, best)).nullable();
