@@ -42,8 +42,8 @@ export interface Structured<Value> {
  * Rejects with RewardLoopOptionError, with JudgeAnswerError where no answer fits, with
  * JudgePromptError for a schema that no JSON fits or a number of attempts that is none, and as
  * `ask` does; an error that it passes on has the `usage` of all answers so far, and how often the
- * judge was `asked`. In the place of a signal's reason, which may be others' too, is an error of the
- * same name with it as its cause.
+ * judge was `asked`. In the place of a signal's reason, which may be others' too, is an error of
+ * the same name with it as its cause.
  */
 export async function askFor<Value>(
   ask: Ask,
