@@ -305,11 +305,7 @@ function restoredBatch(
   ): RewardTicket => {
     const earlier = { rows: uids.length * groupSize - ones.length, failures };
     const own = ones.map(({ uid }) => uid);
-    const ticket = rewards.restore(own, groupSize, earlier);
-    for (const [row, { outcome }] of keptOnes.entries()) {
-      if (outcome !== undefined) ticket.request.know(row, outcome);
-    }
-    return ticket;
+    return withKnown(rewards.restore(own, groupSize, earlier), keptOnes);
   };
   const ofGreedy = greedy && ticketOf(greedy, baselines ?? [], 1, ofBaselines);
   const ticket = ticketOf(samples, kept.samples, n, ofSamples);
@@ -331,4 +327,12 @@ function restoredBatch(
     ticket.submitMissing(samples);
   };
   return { batch, ask };
+}
+
+/** Sets the scores that the checkpoint has. */
+function withKnown(ticket: RewardTicket, kept: readonly KeptSample[]): RewardTicket {
+  for (const [row, { outcome }] of kept.entries()) {
+    if (outcome !== undefined) ticket.request.know(row, outcome);
+  }
+  return ticket;
 }

@@ -31,7 +31,9 @@ const keys: Readonly<Record<Name, string>> = {
 
 const stateName = (name: Name): string => `settings.${name}`;
 
-/** Returns the settings as arrays of a state: a text is its code points, which float32 has exactly. */
+/**
+ * Returns the settings as arrays of a state: a text is its code points, which float32 has exactly.
+ */
 export function settingsAsState(settings: LearnedSettings): Weights {
   return Object.fromEntries([
     ...counts.map((name) => [stateName(name), Float32Array.of(settings[name])]),
