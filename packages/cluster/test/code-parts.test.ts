@@ -477,6 +477,37 @@ describe("an agent", () => {
     },
   );
 
+  test("lends a package without what hosts left there, once none uses it, and without what they replaced", async () => {
+    const [one, two] = [cacheOf(), cacheOf()];
+    const [driver, elsewhere] = [driverOf(one), driverOf(two)];
+    const content = { files: [["sub/a.txt", 1, 0]], links: [["l", "sub/a.txt"]] };
+    const { id, bytes } = packed(content, "1");
+    await send(driver, id, bytes);
+    const place = placeOf(driver, id);
+    await mkdir(join(place, "node_modules/dep"), { recursive: true });
+    await writeFile(join(place, "sub/left.txt"), "x");
+    const names = async (): Promise<string[]> => (await readdir(place)).toSorted();
+    // Its hosts run, and need what they wrote.
+    const later = driverOf(one);
+    for (const other of [later, elsewhere]) expect(await other.hasCode(id)).toBe(true);
+    await driver.end();
+    await later.end();
+    expect(await driverOf(one).hasCode(id)).toBe(true);
+    expect(await names()).toEqual(["l", "node_modules", "sub"]);
+    await Promise.all(drivers.map((each) => each.end()));
+    const next = driverOf(two);
+    expect(await next.hasCode(id)).toBe(true);
+    expect([await names(), await readdir(join(place, "sub"))]).toEqual([["l", "sub"], ["a.txt"]]);
+    expect(lines.at(-1)).toBe(
+      `code ${id.slice(0, 12)}: what hosts left in its folder was removed (node_modules, sub/left.txt)`,
+    );
+    await rm(join(place, "l"));
+    await symlink("/etc/hosts", join(place, "l"));
+    await next.end();
+    expect(await driverOf(two).hasCode(id)).toBe(false);
+    expect(lines.at(-2)).toMatch(/cannot be read: .* l was replaced$/);
+  });
+
   test.each(["manifest.json", "files", "bytes"])(
     "takes a package again of which a cleaner of old files has removed %s",
     async (part) => {

@@ -62,6 +62,16 @@ export class CacheMarks {
     return this.#users.has(id) || (await this.markOf("uses", id, markMs.old)) !== undefined;
   }
 
+  /** The number of uses by this cache. */
+  usersOf(id: string): number {
+    return this.#users.get(id) ?? 0;
+  }
+
+  /** Whether another cache uses the package. */
+  async isUsedElsewhere(id: string): Promise<boolean> {
+    return (await this.markOf("uses", id, markMs.old, this.mark("uses", id))) !== undefined;
+  }
+
   /** Renews the marks, which other machines cannot verify. */
   #renew(): void {
     const now = new Date();
@@ -114,12 +124,17 @@ export class CacheMarks {
     else this.#users.delete(id);
   }
 
-  /** Returns a mark of that kind by a living process, if there is one. */
-  async markOf(kind: MarkKind, id: string, oldMs: number): Promise<string | undefined> {
+  /** Returns a mark of that kind by a living process, if there is one besides `own`. */
+  async markOf(
+    kind: MarkKind,
+    id: string,
+    oldMs: number,
+    own?: string,
+  ): Promise<string | undefined> {
     const folder = this.#folders.folder(kind);
     for (const name of await readdir(folder)) {
       const path = join(folder, name);
-      if (name.startsWith(`${id}.`) && !(await isOver(path, oldMs))) return path;
+      if (path !== own && name.startsWith(`${id}.`) && !(await isOver(path, oldMs))) return path;
     }
     return undefined;
   }

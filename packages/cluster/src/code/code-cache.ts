@@ -12,8 +12,7 @@
  *                          /evicting/<id>.<owner>   marks of evictions: a process that has marked
  *                                               a use waits for their end, and looks then
  *
- * A package that was there before this process is read once and compared with its id before its
- * first use.
+ * Whether a package on the disk may be used: kept-packages.ts.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -32,10 +31,9 @@ import { join, resolve, sep } from "node:path";
 import { asError, codeOf, RaySystemError } from "@rayling/core/cluster";
 import { CacheFolders, shortCode } from "./cache-folders.ts";
 import { CacheMarks, isOver } from "./cache-marks.ts";
-import { checkManifest } from "./manifest.ts";
+import { KeptPackages } from "./kept-packages.ts";
 import { Receiving } from "./receiving.ts";
 import { runtimePackagesHere } from "./runtime-packages.ts";
-import { idOfFolder } from "./stream.ts";
 
 export interface CodeCacheOptions {
   readonly directory: string;
@@ -56,7 +54,7 @@ export class CodeCache {
   readonly #options: CodeCacheOptions;
   readonly #folders: CacheFolders;
   readonly #marks: CacheMarks;
-  readonly #checked: Map<string, Promise<boolean>> = new Map();
+  readonly #kept: KeptPackages;
   #opened: Promise<void> | undefined;
   #isOpen = false;
   /** The bytes of packages in transfer. */
@@ -70,6 +68,12 @@ export class CodeCache {
     const name = createHash("sha256").update(JSON.stringify(runtime)).digest("hex").slice(0, 16);
     this.#folders = new CacheFolders(join(resolve(options.directory), name));
     this.#marks = new CacheMarks(this.#folders);
+    this.#kept = new KeptPackages({
+      folders: this.#folders,
+      marks: this.#marks,
+      tell: options.tell,
+      remove: (id) => this.#remove(id),
+    });
   }
 
   /**
@@ -107,8 +111,7 @@ export class CodeCache {
    * starts sooner than a package is read.
    */
   has(id: string): boolean {
-    const isKept = this.#folders.parts(id).every((path) => existsSync(path));
-    return isKept && isWhole(this.#folders.base, this.runtime.keys());
+    return this.#kept.has(id) && isWhole(this.#folders.base, this.runtime.keys());
   }
 
   /**
@@ -122,7 +125,7 @@ export class CodeCache {
     await this.#count(id, 1);
     try {
       await this.#marks.untilEvicted(id);
-      if (await this.#isWhole(id)) {
+      if (await this.#kept.isWhole(id)) {
         await this.#touch(id);
         return this.#folders.files(id);
       }
@@ -197,37 +200,6 @@ export class CodeCache {
     this.#marks.open();
   }
 
-  async #isWhole(id: string): Promise<boolean> {
-    const isThere = existsSync(this.#folders.place(id));
-    if (!this.#folders.parts(id).every((path) => existsSync(path))) {
-      this.#checked.delete(id);
-      // A cleaner of old files took a part: the rest would be in the way of the package.
-      if (isThere) await this.#remove(id);
-      return false;
-    }
-    let checked = this.#checked.get(id);
-    if (checked === undefined) {
-      checked = this.#check(id);
-      this.#checked.set(id, checked);
-    }
-    if (await checked) return true;
-    this.#checked.delete(id);
-    return false;
-  }
-
-  async #check(id: string): Promise<boolean> {
-    try {
-      const list: unknown = JSON.parse(await readFile(this.#folders.list(id), "utf8"));
-      const manifest = checkManifest(list, Infinity);
-      if ((await idOfFolder(manifest, this.#folders.files(id))) === id) return true;
-    } catch (error) {
-      this.#options.tell(`code ${shortCode(id)} cannot be read: ${asError(error).message}`);
-    }
-    this.#options.tell(`code ${shortCode(id)} was changed on the disk and is removed`);
-    await this.#remove(id);
-    return false;
-  }
-
   /** Counts uses of a package. A use fails if it cannot be marked. */
   async #count(id: string, more: number): Promise<void> {
     await this.#marks.count(id, more).catch((error: unknown) => {
@@ -246,7 +218,7 @@ export class CodeCache {
         throw error;
       }
     }
-    this.#checked.set(id, Promise.resolve(true));
+    this.#kept.received(id);
   }
 
   /** Reservations run one after the other, so that no room is given away twice. */
@@ -313,7 +285,7 @@ export class CodeCache {
 
   /** Moves a package out of the cache atomically. Returns its new place. */
   async #takeAway(id: string): Promise<string> {
-    this.#checked.delete(id);
+    this.#kept.forget(id);
     const away = join(this.#folders.folder("incoming"), `${this.#marks.owner}-${randomUUID()}`);
     await rename(this.#folders.place(id), away).catch(ifGone);
     return away;
