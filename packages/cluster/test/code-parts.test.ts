@@ -1,4 +1,5 @@
 /** Packages of code without a cluster: what goes into one, what an agent refuses to take, and what it keeps. */
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   mkdir,
@@ -880,6 +881,32 @@ const old = import.meta.resolve("./resolved.cjs");
     expect(collected.manifest.links).toEqual([["inside", "docs/read.me"]]);
     // What is optional may be for another machine.
     expect(collected.addons).toEqual([]);
+  });
+
+  test("of a folder heeds a .gitignore that takes back what an outer one ignores, as git does", async () => {
+    await writeFiles(folder, {
+      ".gitignore": "*.json\n/closed/\n",
+      "a.json": "",
+      "sub/.gitignore": "!config.json\n",
+      "sub/config.json": "",
+      "sub/other.json": "",
+      "sub/deep/.gitignore": "config.json\n",
+      "sub/deep/config.json": "",
+      // What is ignored as a folder stays ignored.
+      "closed/.gitignore": "!config.json\n",
+      "closed/config.json": "",
+    });
+    const sent = paths(await of([], { workingDir: "." })).toSorted();
+    expect(sent).toEqual([
+      ".gitignore",
+      "sub/.gitignore",
+      "sub/config.json",
+      "sub/deep/.gitignore",
+    ]);
+    if (spawnSync("git", ["init", "-q"], { cwd: folder }).status !== 0) return;
+    const flags = ["ls-files", "-co", "--exclude-standard"];
+    const { stdout } = spawnSync("git", flags, { cwd: folder, encoding: "utf8" });
+    expect(sent).toEqual(stdout.trim().split("\n").toSorted());
   });
 
   test("knows for which machines native code is", async () => {

@@ -18,11 +18,29 @@ export function excludesIn(folder: string, patterns: readonly string[]): Exclude
 
 /** Matches nothing outside of the folder. */
 function matcher(folder: string, rules: Ignore): Excludes {
-  return (path, isFolder = false) => {
+  const verdict = verdicts(folder, rules);
+  return (path, isFolder = false) => verdict(path, isFolder) === true;
+}
+
+/** Whether the rules of a folder ignore a path, or take it back (false), if they name it. */
+type Verdict = (path: string, isFolder: boolean) => boolean | undefined;
+
+function verdicts(folder: string, rules: Ignore): Verdict {
+  return (path, isFolder) => {
     const inside = relative(folder, path).split(sep).join("/");
-    if (inside === "" || inside === ".." || inside.startsWith("../")) return false;
-    return rules.ignores(isFolder ? `${inside}/` : inside);
+    if (inside === "" || inside === ".." || inside.startsWith("../")) return undefined;
+    const { ignored, unignored } = rules.test(isFolder ? `${inside}/` : inside);
+    return ignored || unignored ? ignored : undefined;
   };
+}
+
+/** As git does it: the innermost rules that name a path decide. */
+function isIgnored(rules: readonly Verdict[], path: string, isFolder: boolean): boolean {
+  for (const verdict of rules.toReversed()) {
+    const ignored = verdict(path, isFolder);
+    if (ignored !== undefined) return ignored;
+  }
+  return false;
 }
 
 /**
@@ -31,16 +49,16 @@ function matcher(folder: string, rules: Ignore): Excludes {
  * @throws RaySystemError for a link that leaves the folder
  */
 export function addFolder(folder: string, listing: Listing, excludes: Excludes): void {
-  const visit = (at: string, outer: readonly Excludes[]): void => {
+  const visit = (at: string, outer: readonly Verdict[]): void => {
     const own = join(at, ".gitignore");
     const rules = existsSync(own)
-      ? [...outer, matcher(at, ignore().add(readFileSync(own, "utf8")))]
+      ? [...outer, verdicts(at, ignore().add(readFileSync(own, "utf8")))]
       : outer;
     for (const entry of readdirSync(at, { withFileTypes: true })) {
       const path = join(at, entry.name);
       const isFolder = entry.isDirectory();
       if (never.has(entry.name) || excludes(path, isFolder)) continue;
-      if (rules.some((isIgnored) => isIgnored(path, isFolder))) continue;
+      if (isIgnored(rules, path, isFolder)) continue;
       if (isFolder) visit(path, rules);
       else addEntry(entry, path, folder, listing);
     }
