@@ -21,8 +21,8 @@ RUN npm install --no-audit --no-fund --omit=dev /packed/*.tgz \
   && ln -s /node_modules/.bin/rayling /usr/local/bin/rayling \
   && npm cache clean --force \
   && rm -rf /packed \
-  && mkdir /work \
-  && chown 1000:1000 /work
+  && mkdir /work /home/node/.rayling \
+  && chown 1000:1000 /work /home/node/.rayling
 USER 1000:1000
 WORKDIR /work
 ENTRYPOINT ["rayling"]
