@@ -56,6 +56,7 @@ export async function makeCertificate(options: CertificateOptions): Promise<Made
   if (first === undefined) {
     throw new CertificateError("a certificate", "needs at least one host");
   }
+  for (const host of hosts) checkHost(host);
   const { isNew, believed, ...authority } = await authorityIn(home);
   const until = new Date(Date.now() + days * dayMs);
   const { validToDate } = new X509Certificate(authority.cert);
@@ -75,6 +76,26 @@ export async function makeCertificate(options: CertificateOptions): Promise<Made
   await write(folder, "key.pem", machine.key);
   await write(folder, "cert.pem", machine.cert);
   return { folder, madeAuthority: isNew, validTo };
+}
+
+/** @throws CertificateError for what no certificate can match */
+function checkHost(host: string): void {
+  if (isIP(host) !== 0 || /^(?:\*\.)?[\w-]+(?:\.[\w-]+)*$/.test(host)) return;
+  const meant = meantBy(host);
+  const hint = meant === "" ? "" : `; perhaps ${meant} is meant`;
+  throw new CertificateError(
+    `the host ${JSON.stringify(host)}`,
+    `is neither a name nor an address, without a scheme and a port${hint}`,
+  );
+}
+
+/** Returns the hosts in what was given as one, "" if none can be found. */
+function meantBy(text: string): string {
+  const parts = text.split(/[\s,;]+/).map((part) => {
+    const place = part.replace(/^\w+:\/\/(?:[^@/]*@)?/, "").replace(/\/.*$/, "");
+    return /^\[(.*)\](?::\d+)?$/.exec(place)?.[1] ?? place.replace(/:\d+$|\.$/, "");
+  });
+  return parts.filter((part) => part !== "").join(" and ");
 }
 
 interface Authority extends KeyAndCertificate {

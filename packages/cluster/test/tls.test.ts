@@ -476,6 +476,24 @@ describe("what does not fit is told with what to do", () => {
 });
 
 describe("makeCertificate", () => {
+  test.each([
+    ["10.0.0.7:6399", "; perhaps 10.0.0.7 is meant"],
+    ["10.0.0.7,10.0.0.8", "; perhaps 10.0.0.7 and 10.0.0.8 is meant"],
+    ["[::1]", "; perhaps ::1 is meant"],
+    ["raylings://10.0.0.7", "; perhaps 10.0.0.7 is meant"],
+    ["", ""],
+    ["a b", "; perhaps a and b is meant"],
+  ])(
+    "refuses the host %j, which no certificate can match, and touches no file",
+    async (host, hint) => {
+      const authority = join(root, "refused");
+      await expect(makeCertificate({ authority, hosts: ["127.0.0.1", host] })).rejects.toThrow(
+        `the host ${JSON.stringify(host)} is neither a name nor an address, without a scheme and a port${hint}`,
+      );
+      expect(() => readdirSync(authority)).toThrow("ENOENT");
+    },
+  );
+
   test("makes one authority and many certificates, which only their user can read", async () => {
     const authority = join(root, "many");
     const first = await makeCertificate({ authority, hosts: ["a.example", "10.0.0.1", "::1"] });

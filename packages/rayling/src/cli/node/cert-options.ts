@@ -1,5 +1,5 @@
 /** The flags of `rayling cert`: their texts, defaults and checks. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { count } from "../flag-values.ts";
 import { addFormatFlag } from "../output/formats.ts";
 import type { CertOptions } from "./cert-command.ts";
@@ -25,6 +25,15 @@ export function addCertCommand(
       "where ca.pem and ca-key.pem are, or are made (default: ~/.rayling/tls)",
     )
     .option("--out <folder>", "where the certificate goes (default: the authority's folder)")
-    .option("--days <count>", "how long it is valid", count(1), 365);
+    .option("--days <count>", "how long it is valid", dayCount, 365);
   addFormatFlag(command).allowExcessArguments(false).action(run);
 }
+
+/** Parses days, up to a century: an authority lasts for ten years. */
+function dayCount(text: string): number {
+  const days = count(1)(text);
+  if (days <= mostDays) return days;
+  throw new InvalidArgumentError(`It must be a whole number of days, from 1 to ${mostDays}.`);
+}
+
+const mostDays = 36_500;
