@@ -1,7 +1,7 @@
 /**
  * OmegaConf's references in a configuration. `${trainer.project_name}` is the value at that key,
- * `${.name}` a sibling, `${..name}` a sibling of the parent. A text that is only a reference becomes
- * the value itself; otherwise the value's text is inserted. `\${` is no reference.
+ * `${.name}` a sibling, `${..name}` a sibling of the parent. A text that is only a reference
+ * becomes the value itself; otherwise the value's text is inserted. `\${` is no reference.
  *
  * `${oc.select:key,default}` is a value with a default, `${oc.env:NAME,default}` an environment
  * variable, `${oc.decode:text}` the value that a text spells, `${oc.create:{a:1}}` keys or a list,
@@ -168,7 +168,7 @@ class References {
         );
       }
       case "oc.deprecated":
-        return this.#deprecated(name(), fallback(), path);
+        return this.#deprecated(name(), path);
       case "oc.dict.keys":
       case "oc.dict.values": {
         const key = name();
@@ -183,20 +183,12 @@ class References {
     }
   }
 
-  /** Returns the value at the new name of a key, and warns of the old one. */
-  #deprecated(key: string, said: ConfigValue | undefined, path: Path): ConfigValue {
+  /** Returns the value at the new name of a key, without the warning that OmegaConf writes. */
+  #deprecated(key: string, path: Path): ConfigValue {
     const target = targetOf(key, path);
     const found = target === undefined ? undefined : this.#at(target, path);
-    if (target === undefined || found === undefined) {
-      throw new ConfigError(nameOf(path), `refers to ${key}, which does not exist`);
-    }
-    const message =
-      said ?? "'$OLD_KEY' is deprecated. Change your code and config to use '$NEW_KEY'";
-    const filled = textOf(message).replaceAll(/\$(?:OLD|NEW)_KEY/g, (one) =>
-      nameOf(one === "$OLD_KEY" ? path : target),
-    );
-    process.emitWarning(filled, "DeprecationWarning");
-    return found;
+    if (found !== undefined) return found;
+    throw new ConfigError(nameOf(path), `refers to ${key}, which does not exist`);
   }
 
   #argument(text: string, path: Path): ConfigValue {

@@ -39,7 +39,7 @@ export function groupNameOf(
   return hash("sha256", textOf(prompt), "base64url").slice(0, DIGEST_LENGTH);
 }
 
-/** Returns a prompt as JSON, which has no bigint: one that a row has is written apart from texts. */
+/** Returns a prompt as JSON. That has no bigint: one of a row is written unlike any text. */
 function textOf(prompt: unknown): string {
   return JSON.stringify(prompt, (_, part: unknown) =>
     typeof part === "bigint" ? { bigint: String(part) } : part,
