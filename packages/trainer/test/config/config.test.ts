@@ -772,7 +772,7 @@ describe("references", () => {
     const trainer = (experiment_name: string): unknown =>
       read({ trainer: { project_name: "maths", experiment_name } }).experimentName;
     expect(trainer("${oc.env:RAYLING_NOT_SET,${trainer.project_name}}-1")).toBe("maths-1");
-    expect(trainer("x ${oc.select:no.${trainer.project_name},{a: 1}}")).toBe('x {"a":1}');
+    expect(trainer("x ${oc.select:no.${trainer.project_name},{a: 1}}")).toBe("x {'a': 1}");
   });
 
   test("may be of the environment", () => {
