@@ -1,10 +1,14 @@
 /** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
 
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { WriteStream } from "node:tty";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
-import { describe, expect, test } from "vitest";
-import { firstErrorOf } from "../src/cli/cli-error.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { CliError, firstErrorOf } from "../src/cli/cli-error.ts";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
 import {
   count as countOf,
@@ -24,6 +28,8 @@ import { nextLines, reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
+import { PhaseLine } from "../src/cli/output/phase-line.ts";
+import { RunPlace } from "../src/cli/train/run-place.ts";
 import { endLines } from "../src/cli/train/end/end-lines.ts";
 import type { TrainingEnd } from "../src/cli/train/end/training-end.ts";
 import { verdictsOf } from "../src/cli/train/end/verdicts.ts";
@@ -237,6 +243,26 @@ test("the words in the lines of steps are explained, and how a validation draws 
     /^In the lines of steps: score is .+; accuracy is .+, by the likeliest answers; left is .+; waited is .+\.$/,
   );
   expect(sampled).toContain("are answered right; left is");
+});
+
+test("a stopped training names the steps and checkpoints that are there, and no others", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-place-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const checkpoints = join(folder, "ck");
+  const file = join(folder, "metrics.jsonl");
+  // As they are made before the first step.
+  await mkdir(join(checkpoints, "_unfinished"), { recursive: true });
+  await writeFile(file, "");
+  const place = new RunPlace(new PhaseLine(process.stderr), false, false);
+  place.open({ projectName: "p", experimentName: "e", directory: folder, totalSteps: 3 });
+  const stopped = (): string => messageOf(place.stopped(new CliError(130, "stopped"), checkpoints));
+  expect(stopped()).toBe("stopped");
+  await writeFile(file, "{}\n");
+  expect(stopped()).toBe(`stopped; the steps so far are in ${folder}`);
+  await mkdir(join(checkpoints, "global_step_1"));
+  expect(stopped()).toBe(
+    `stopped; the steps so far are in ${folder}; checkpoints in ${checkpoints}`,
+  );
 });
 
 describe("the end of a training", () => {
