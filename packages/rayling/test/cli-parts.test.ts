@@ -277,6 +277,7 @@ describe("the end of a training", () => {
     initialValidationStep: 0,
     warnings: [],
     lastStep: null,
+    rewards: { answers: 2560, failed: 0 },
     invalidRate: 0,
     rewardedSteps: 10,
     directory: "/somewhere/a b",
@@ -326,12 +327,21 @@ describe("the end of a training", () => {
     );
   });
 
-  test("failed rewards are counted where their number is known, and a share elsewhere", () => {
-    const counted = /^rewards +26 of 2,560 failed: /m;
-    expect(lines({ invalidRate: 0.01 }).join("\n")).toMatch(counted);
-    const filtered = lines({ invalidRate: 0.01 }, "algorithm.filter_groups.enable=true");
-    expect(filtered.join("\n")).toMatch(/^rewards +1\.0 % failed: /m);
-    expect(lines({ invalidRate: null }).join("\n")).not.toContain("rewards");
+  test("failed rewards are counted, as those of this process where it resumed the run", () => {
+    const rewards = { answers: 2000, failed: 26 };
+    const failed = /^rewards +26 of 2,000 failed: these answers have no score$/m;
+    expect(lines({ rewards }).join("\n")).toMatch(failed);
+    // Groups that were filtered out were scored, too.
+    expect(lines({ rewards }, "algorithm.filter_groups.enable=true").join("\n")).toMatch(failed);
+    const resumed = lines({ rewards, steps: 12 }).join("\n");
+    expect(resumed).toMatch(/^rewards +26 of 2,000 of this process failed: /m);
+    expect(resumed).toMatch(/^steps +12, 10 of them in this process$/m);
+    const remax = lines({ rewards: { answers: 8, failed: 0 } }, "algorithm.adv_estimator=remax");
+    expect(remax.join("\n")).toMatch(
+      /^rewards +all 8 were given, none failed; greedy answers are not counted$/m,
+    );
+    const none = { rewards: { answers: 0, failed: 0 }, invalidRate: null };
+    expect(lines(none).join("\n")).not.toContain("rewards");
   });
 
   test("a verdict is of each metric that was there before, in its own unit", () => {

@@ -45,7 +45,8 @@ describe("rayling train", () => {
     const second = await inProcess("train", "--config-name", "grpo", ...more);
     expect(second).toMatchObject({ code: 0 });
     expect(second.stderr).toBe("not used: trainer.nnodes (they are about verl's engines)\n");
-    expect(second.stdout).toMatch(/^steps +3$/m);
+    expect(second.stdout).toMatch(/^steps +3, 1 of them in this process$/m);
+    expect(second.stdout).toMatch(/^rewards +all 32 of this process were given, none failed$/m);
     const metrics = await readFile(join(files, "run/metrics.jsonl"), "utf8");
     const steps = metrics
       .trim()

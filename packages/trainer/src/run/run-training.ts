@@ -26,6 +26,8 @@ import { promptLimitsOf } from "./policy-kind.ts";
 import { loaderOf, openPrompts } from "./prompt-files.ts";
 import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
+import { RewardCounts } from "./reward-counts.ts";
+import type { RewardCount } from "./reward-counts.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 
@@ -45,6 +47,8 @@ export interface TrainingRun {
   /** Folder of the run's files. */
   readonly directory: string;
   readonly checkpoints: string;
+  /** Rewards of the steps that this call trained; a resumed run has more. */
+  readonly rewards: RewardCount;
 }
 
 /**
@@ -92,9 +96,10 @@ async function train(
   const loader = loaderOf(own, config);
   const options = trainerOptionsOf(config, baseDirectory);
   const { totalTrainingSteps } = trainer;
+  const rewards = new RewardCounts();
   await using tracking = await Tracking.open({
     logger: trainer.logger,
-    loggers: [...loggers, new CheckpointRuns(trainer.defaultLocalDir)],
+    loggers: [...loggers, new CheckpointRuns(trainer.defaultLocalDir), rewards],
     verbose,
     projectName: trainer.projectName,
     experimentName: trainer.experimentName,
@@ -113,8 +118,11 @@ async function train(
     await tracking.close({ error });
     throw error;
   });
+  // Its loggers have all reports then.
+  await tracking.close();
   return {
     report,
+    rewards: rewards.count,
     directory: resolve(tracking.run.directory),
     checkpoints: resolve(trainer.defaultLocalDir),
   };

@@ -332,6 +332,25 @@ describe("a run", () => {
     expect(lines.length).toBeGreaterThanOrEqual(16);
   });
 
+  test("counts the rewards of answers, and not those of remax's greedy ones", async () => {
+    const path = join(await folder(), "reward.ts");
+    await writeFile(
+      path,
+      "export const computeScore = ({ extraInfo, solutionStr }) => { if (/greedy$/.test(extraInfo.group_uid)) throw new Error('greedy'); return solutionStr.length; };\n",
+    );
+    const { report, rewards } = await ofBandit(
+      `rayling.policy='${bandit}:BanditActor'`,
+      "rayling.policy_kwargs={prompts: 16, lr: 4}",
+      "algorithm.adv_estimator=remax",
+      `reward.custom_reward_function.path=${path}`,
+      "reward.executors=1",
+      "trainer.total_training_steps=1",
+    );
+    expect(rewards).toEqual({ answers: 16, failed: 0 });
+    // The metric has both: 4 of 20.
+    expect(report.metrics[0]).toMatchObject({ "reward/invalid_rate": 0.2 });
+  });
+
   test("whose log of rewards is gone ends with the error that names it", async () => {
     const files = await folder();
     const record = join(files, "rewards.jsonl");

@@ -26,7 +26,7 @@ export function endLines(
       warning,
     ]),
     ...rewardsLines(end, config),
-    ["steps", String(end.steps)],
+    ["steps", stepsText(end)],
     ["time", span(end.wallMs)],
     ["files", shortPath(end.directory)],
     ...pageLines(end, config.trainer.logger),
@@ -43,20 +43,27 @@ export function endLines(
   return next.length === 0 ? table : [...table, "", ...next];
 }
 
-/** How many rewards failed. A step whose groups are filtered has no known number of them. */
-function rewardsLines(
-  { invalidRate, rewardedSteps }: TrainingEnd,
-  { algorithm, actorRolloutRef, data }: TrainerConfig,
-): [string, string][] {
-  if (invalidRate === null) return [];
-  const isKnown = !algorithm.filterGroups.enable;
-  const count = rewardedSteps * data.trainBatchSize * actorRolloutRef.rollout.n;
-  const all = isKnown ? `all ${grouped(count)}` : "all";
-  if (invalidRate === 0) return [["rewards", `${all} were given, none failed`]];
-  const failed = isKnown
-    ? `${grouped(Math.round(invalidRate * count))} of ${grouped(count)}`
-    : `${(100 * invalidRate).toFixed(1)} %`;
-  return [["rewards", `${failed} failed: these answers have no score`]];
+/** The steps of the run; where it was resumed, with how many this process trained. */
+function stepsText({ steps, rewardedSteps }: TrainingEnd): string {
+  if (!isPart({ steps, rewardedSteps })) return grouped(steps);
+  return `${grouped(steps)}, ${grouped(rewardedSteps)} of them in this process`;
+}
+
+function isPart({ steps, rewardedSteps }: Pick<TrainingEnd, "steps" | "rewardedSteps">): boolean {
+  return rewardedSteps > 0 && rewardedSteps < steps;
+}
+
+/** How many rewards failed: those of this process, since earlier ones counted their own. */
+function rewardsLines(end: TrainingEnd, { algorithm }: TrainerConfig): [string, string][] {
+  const { answers, failed } = end.rewards;
+  if (answers === 0) return [];
+  const whose = isPart(end) ? " of this process" : "";
+  const others = algorithm.advEstimator === "remax" ? "; greedy answers are not counted" : "";
+  const text =
+    failed === 0
+      ? `all ${grouped(answers)}${whose} were given, none failed`
+      : `${grouped(failed)} of ${grouped(answers)}${whose} failed: these answers have no score`;
+  return [["rewards", `${text}${others}`]];
 }
 
 /** Where the page of the run is. */

@@ -2,9 +2,9 @@
 import { stat } from "node:fs/promises";
 import type { TrainingReport } from "@rayling/trainer";
 import type { TrainerConfig } from "@rayling/trainer/config";
-import type { TrainingRun } from "@rayling/trainer/run";
+import type { RewardCount, TrainingRun } from "@rayling/trainer/run";
 import { join } from "node:path";
-import { mean } from "../../output/numbers.ts";
+import { hasCheckpoint } from "./left-files.ts";
 
 /** The end of a training, as programs get it. */
 export interface TrainingEnd extends Pick<
@@ -14,9 +14,11 @@ export interface TrainingEnd extends Pick<
   readonly wallMs: number;
   /** Metrics of the last step. */
   readonly lastStep: Readonly<Record<string, number>> | null;
-  /** Share of the rewards of all steps that failed; null: no step has rewards. */
+  /** Rewards of the steps of this process. */
+  readonly rewards: RewardCount;
+  /** Share of them that failed; null: there are none. */
   readonly invalidRate: number | null;
-  /** Number of steps with rewards. */
+  /** Number of steps with rewards of this process; `steps` counts those of the whole run. */
   readonly rewardedSteps: number;
   /** Folder of the run's files. */
   readonly directory: string;
@@ -28,13 +30,12 @@ export interface TrainingEnd extends Pick<
 
 export async function endOf(
   { trainer }: TrainerConfig,
-  { report, directory, checkpoints }: TrainingRun,
+  { report, directory, checkpoints, rewards }: TrainingRun,
   wallMs: number,
 ): Promise<TrainingEnd> {
   const { steps, validation, initialValidation, initialValidationStep, warnings, metrics } = report;
-  const hasCheckpoints =
-    trainer.saveFreq > 0 && (await stat(checkpoints).catch(() => undefined)) !== undefined;
-  const rates = metrics.flatMap((one) => one["reward/invalid_rate"] ?? []);
+  const hasCheckpoints = trainer.saveFreq > 0 && hasCheckpoint(checkpoints);
+  const rewarded = metrics.filter((one) => "reward/invalid_rate" in one);
   return {
     steps,
     wallMs,
@@ -43,8 +44,9 @@ export async function endOf(
     initialValidationStep,
     warnings,
     lastStep: metrics.at(-1) ?? null,
-    invalidRate: mean(rates) ?? null,
-    rewardedSteps: rates.length,
+    rewards,
+    invalidRate: rewards.answers === 0 ? null : rewards.failed / rewards.answers,
+    rewardedSteps: rewarded.length,
     directory,
     page: await pageIn(directory, trainer.logger, wallMs),
     checkpoints: hasCheckpoints ? checkpoints : null,
