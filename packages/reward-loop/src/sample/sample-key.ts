@@ -193,7 +193,7 @@ function told(part: unknown, above: readonly object[]): unknown {
   const inside = (one: unknown): unknown => plain(one, [...above, part], true);
   if (part instanceof Error) {
     const { name, message, cause } = part;
-    return tagged(kind, [name, message, inside(cause), inside({ ...part })]);
+    return tagged(kind, [name, message, inside(cause), inside(Object.entries(part))]);
   }
   const asJson: unknown = "toJSON" in part && typeof part.toJSON === "function" && part.toJSON();
   return tagged(kind, inside(asJson));

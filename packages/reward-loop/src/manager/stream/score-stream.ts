@@ -47,8 +47,9 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
    */
   readonly drain?: AbortSignal | undefined;
   /**
-   * Stops the stream: it rejects with the signal's reason. Samples in flight are finished by the
-   * workers and dropped.
+   * Stops the stream: it rejects with the signal's reason. Calls in flight are not aborted: they
+   * keep their slots until they end, by themselves, by `timeoutMs` or `totalTimeoutMs`, or with the
+   * loop, and their outcomes are dropped; so are samples that stand in line, once they are scored.
    */
   readonly signal?: AbortSignal | undefined;
 }
