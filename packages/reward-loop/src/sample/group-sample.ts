@@ -25,8 +25,7 @@ export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
 }
 
 /**
- * @param sample that has entered a loop (`inLane`): a field `members` that somebody else gave it has
- * stayed outside
+ * @param sample that has entered a loop (`inLane`): its owner's field `members` has stayed outside
  */
 export function isGroup(sample: RewardSample): sample is GroupSample {
   // The loop is given any value by code without types, and objects of classes with getters.
@@ -98,8 +97,9 @@ export function outcomesOf(
     ...(usageBefore === undefined ? {} : { usageBefore }),
     ...(hedges === undefined ? {} : { hedges }),
   };
+  const further: Pick<SampleOutcome, "sharesCall"> = { sharesCall: true };
   return members.map((_, at): SampleOutcome => {
-    const measured = at === 0 ? { ...shared, ...once } : { ...shared, sharesCall: true as const };
+    const measured = at === 0 ? { ...shared, ...once } : { ...shared, ...further };
     if (!measured.valid) {
       const { rewardExtraInfo: _used, ...error } = measured.error;
       return { ...measured, error: at === 0 ? measured.error : error };

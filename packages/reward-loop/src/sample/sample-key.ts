@@ -141,11 +141,11 @@ function digestOfText(text: string | undefined): string {
 }
 
 /**
- * Converts a value as JSON does, and keeps apart values that JSON drops or confuses. A field that is
- * undefined is one that is absent. @param above the objects that it lies in
+ * Converts a value as JSON does, and keeps apart values that JSON drops or confuses. An undefined
+ * field is an absent one. @param above the objects that it lies in
  */
 function plain(part: unknown, above: readonly object[], isExact: boolean): unknown {
-  if (isExact && isConfused(part)) return told(part, above);
+  if (isExact && isConfused(part)) return withKind(part, above);
   if (typeof part === "bigint") return `${part}n`;
   if (typeof part === "number" && !Number.isFinite(part)) return tagged("number", String(part));
   if (typeof part !== "object" || part === null) return part;
@@ -181,7 +181,7 @@ function isConfused(part: unknown): boolean {
 }
 
 /** Returns a confused value with its kind. */
-function told(part: unknown, above: readonly object[]): unknown {
+function withKind(part: unknown, above: readonly object[]): unknown {
   if (typeof part !== "object" || part === null) return tagged(typeof part, sayOf(part));
   const kind = Object.prototype.toString.call(part).slice("[object ".length, -1);
   if (ArrayBuffer.isView(part)) {

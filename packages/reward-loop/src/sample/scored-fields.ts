@@ -35,16 +35,15 @@ export function scoredFields(sample: RewardSample): RewardSample {
 }
 
 function copyOf(sample: RewardSample): RewardSample {
-  const copy: Record<string, unknown> = {};
+  const copy: RewardSample = Object.create(Object.prototype);
   for (const name of Object.keys(sample)) if (names.has(name)) copyField(sample, name, copy);
-  // It has the sample's fields, with their values.
-  return copy as unknown as RewardSample;
+  return copy;
 }
 
 /** A field that cannot be read throws again where it is sent, which makes its sample invalid. */
-function copyField(sample: RewardSample, name: string, copy: Record<string, unknown>): void {
+function copyField(sample: RewardSample, name: string, copy: RewardSample): void {
   try {
-    copy[name] = Reflect.get(sample, name);
+    Reflect.set(copy, name, Reflect.get(sample, name));
   } catch (error) {
     const get = (): never => {
       throw error;
