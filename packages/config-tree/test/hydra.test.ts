@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
   applyOverrides,
@@ -114,18 +114,6 @@ describe("references", () => {
     const ours = answerOf(() => resolveReferences(tree, { environment }));
     expect(ours).toEqual(refused === undefined ? { value: result } : "refused");
   });
-});
-
-test("a reference by oc.deprecated warns with both names of its key", () => {
-  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
-  onTestFinished(() => warn.mockRestore());
-  resolveReferences({ a: { old: "${oc.deprecated:.new}", new: 1 } });
-  expect(warn.mock.lastCall).toEqual([
-    "'a.old' is deprecated. Change your code and config to use 'a.new'",
-    "DeprecationWarning",
-  ]);
-  resolveReferences({ old: "${oc.deprecated:new,'use $NEW_KEY'}", new: 1 });
-  expect(warn.mock.lastCall?.[0]).toBe("use new");
 });
 
 describe("lists of defaults", () => {
