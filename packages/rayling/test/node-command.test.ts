@@ -1,6 +1,7 @@
 /** `rayling node`: a machine becomes a node, says how to reach it, and ends with all it runs. */
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { open } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { makeCertificate } from "@rayling/cluster";
@@ -56,6 +57,18 @@ test("becomes a node with what its flags say, and ends in order", async () => {
     .toBe(false);
 });
 
+test.skipIf(process.platform === "win32")("is stopped also while it starts", async () => {
+  const tokenFile = join(await folder(), "token");
+  execFileSync("mkfifo", ["-m", "600", tokenFile]);
+  const { child } = start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile);
+  started.push(child);
+  // Opens when the command does, which then waits for a token.
+  const silent = await open(tokenFile, "w");
+  child.kill("SIGTERM");
+  expect(await once(child, "exit")).toEqual([143, null]);
+  await silent.close();
+});
+
 describe("bad input is one line and exit code 2", () => {
   test.each([
     [["--listen", "here"], /--listen.*host:port/],
@@ -102,6 +115,12 @@ describe("bad input is one line and exit code 2", () => {
     const soon = start("node", ...flags, "--tls", authority);
     started.push(soon.child);
     await shown(soon, /^\S+ \S+cert\.pem expires on \S+: rayling cert makes a new one/, "stderr");
+  });
+
+  test("more days than a certificate may be valid", async () => {
+    const { code, stderr } = await inProcess("cert", "--days", "999999999");
+    expect(stderr).toMatch(/--days.*a whole number of days, from 1 to 36500/);
+    expect(code).toBe(2);
   });
 
   test("a port that is taken", async () => {

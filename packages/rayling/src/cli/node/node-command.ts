@@ -44,18 +44,30 @@ export async function runNode({
 }: NodeOptions): Promise<void> {
   const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
   const stop = stopSignal();
-  let agent: Agent;
+  const starting = readToken(tokenFile).then((token) =>
+    stop.signal.aborted
+      ? undefined
+      : startAgent({
+          ...options,
+          token,
+          ...(name === undefined ? {} : { nodeName: name }),
+          ...(numCpus === undefined ? {} : { numCpus }),
+          ...(files === undefined ? {} : { tls: files }),
+          onEvent: (line) => tell(`${new Date().toISOString()} ${plain(line)}\n`),
+        }),
+  );
+  let agent: Agent | undefined;
   try {
-    agent = await startAgent({
-      ...options,
-      token: await readToken(tokenFile),
-      ...(name === undefined ? {} : { nodeName: name }),
-      ...(numCpus === undefined ? {} : { numCpus }),
-      ...(files === undefined ? {} : { tls: files }),
-      onEvent: (line) => tell(`${new Date().toISOString()} ${plain(line)}\n`),
-    });
+    // Either may hang, on a disk or a name server that does not answer.
+    agent = await stop.race(starting);
+    if (agent === undefined) throw stop.signal.reason;
   } catch (error) {
     stop.close();
+    if (stop.signal.aborted) {
+      // The agent may come later.
+      starting.then((late) => late?.close()).catch(() => undefined);
+      throw stop.signal.reason;
+    }
     throw new CliError(2, messageOf(error), { cause: error });
   }
   const { address } = agent;
