@@ -62,12 +62,12 @@ export class Delivery {
   readonly #pause: GrowingPause;
   /** Before the next attempt of a failed one. */
   readonly #longerPause: GrowingPause;
-  /** Kept reports with a failed attempt. The user is told of the first one. */
+  /** Kept reports with a failed attempt. A warning names the first one. */
   readonly #failing = new Set<Report>();
   readonly #named = new Set<string>();
   #keptValues = 0;
   #lost = 0;
-  #hasToldLoss = false;
+  #hasWarnedOfLoss = false;
   #isEnding = false;
   #sending: Promise<void> | undefined;
   #wake: (() => void) | undefined;
@@ -153,7 +153,7 @@ export class Delivery {
   async #attempt(report: Report, timeoutMs: number): Promise<Failure | undefined> {
     const failure = await failureOf(report, timeoutMs);
     if (failure !== undefined && !(failure.cause instanceof RefusedReport)) {
-      if (this.#failing.size === 0) this.#tellFailure(failure.cause);
+      if (this.#failing.size === 0) this.#warnOfFailure(failure.cause);
       this.#failing.add(report);
       return failure;
     }
@@ -183,13 +183,13 @@ export class Delivery {
   /** Warns of the first loss; the others are in the count at the end. */
   #lose({ values }: Report, why: unknown): void {
     this.#lost += values;
-    if (this.#hasToldLoss) return;
-    this.#hasToldLoss = true;
+    if (this.#hasWarnedOfLoss) return;
+    this.#hasWarnedOfLoss = true;
     if (typeof why === "string") this.#settings.warn(`values are lost: ${why}`);
     else this.#settings.warn("values are lost", why);
   }
 
-  #tellFailure(cause: unknown): void {
+  #warnOfFailure(cause: unknown): void {
     const what = cause instanceof FailedReport ? "it answers with a failure" : "it does not answer";
     this.#settings.warn(`${what}; reports are kept and sent again`, cause);
   }

@@ -48,7 +48,7 @@ export class MlflowLogger implements TrackingLogger {
   readonly #options: MlflowLoggerOptions;
   readonly #metricKeys = new MlflowKeys("metrics", (problem) => this.#warn(problem));
   readonly #paramKeys = new MlflowKeys("settings", (problem) => this.#warn(problem));
-  /** Parameters about which the user is told that the server keeps earlier ones. */
+  /** Parameters of which a warning says that the server keeps earlier ones. */
   readonly #kept = new Set<string>();
   #delivery: Delivery | undefined;
   #client: MlflowClient | undefined;
@@ -127,7 +127,7 @@ export class MlflowLogger implements TrackingLogger {
       this.#addValues("setting", some, async (part, client, { id, params: earlier }, signal) => {
         const added = part.filter(({ key }) => !earlier.has(key));
         const changed = part.filter(({ key, value }) => (earlier.get(key) ?? value) !== value);
-        this.#tellKept(changed.map(({ key }) => key));
+        this.#warnOfKept(changed.map(({ key }) => key));
         if (added.length === 0) return;
         const sent = added.map(({ key, value }) => ({ key, value }));
         await logBatch(client, { run_id: id, params: sent }, signal);
@@ -135,7 +135,7 @@ export class MlflowLogger implements TrackingLogger {
     }
   }
 
-  #tellKept(changed: readonly string[]): void {
+  #warnOfKept(changed: readonly string[]): void {
     const keys = changed.filter((key) => !this.#kept.has(key));
     if (keys.length === 0) return;
     for (const key of keys) this.#kept.add(key);
