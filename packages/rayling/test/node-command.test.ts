@@ -64,8 +64,11 @@ test.skipIf(process.platform === "win32")("is stopped also while it starts", asy
   started.push(child);
   // Opens when the command does, which then waits for a token.
   const silent = await open(tokenFile, "w");
+  let stderr = "";
+  child.stderr?.on("data", (chunk: string) => (stderr += chunk));
   child.kill("SIGTERM");
-  expect(await once(child, "exit")).toEqual([143, null]);
+  await once(child, "close");
+  expect(stderr).toBe("rayling: terminated\n");
   await silent.close();
 });
 
