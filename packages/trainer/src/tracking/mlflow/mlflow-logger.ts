@@ -181,8 +181,8 @@ type SendValues = (
 ) => Promise<void>;
 
 /**
- * The server refuses all values of a request for one of them: they are sent again in halves, so that
- * only that one is lost.
+ * The server refuses all values of a request for one of them: they are sent again in halves, so
+ * that only that one is lost.
  */
 function valuesReport(
   what: string,

@@ -1,6 +1,6 @@
 /** Counts the answers of a run whose rewards are there, and those without a score. */
 
-import type { SampleRecord, TrackingLogger } from "../tracking/tracking-logger.ts";
+import type { SampleRecord, TrackingLogger } from "../tracking-logger.ts";
 
 /** Rewards of answers that were scored for steps: trained on, filtered out or dropped. */
 export interface RewardCount {

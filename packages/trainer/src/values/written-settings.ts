@@ -1,7 +1,7 @@
 /** Settings as loggers get them: free ones may have numbers that JSON cannot carry. */
 
 import { isList, isRecord } from "@rayling/reward-manager-registry/values";
-import { writtenNumber } from "./run-lines.ts";
+import { writtenNumber } from "../tracking/files/run-lines.ts";
 
 /** Numbers that are not finite become their texts, as in metrics, and bigints theirs. */
 export function writtenSettings(
