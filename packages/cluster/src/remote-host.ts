@@ -147,7 +147,9 @@ export class RemoteHost implements Host {
     }
   }
 
-  /** Brings code that was removed from the machine. A failure ends the host, as of the first time. */
+  /**
+   * Brings code that was removed from the machine. A failure ends the host, as at the first time.
+   */
   async #bringAgain(
     missing: ShippedCode | undefined,
     launches: number,

@@ -47,7 +47,9 @@ export class KeptPackages {
     this.#checked.delete(id);
   }
 
-  /** Whether the package may be used; one that may not is removed. The caller has marked its use. */
+  /**
+   * Whether the package may be used; one that may not is removed. The caller has marked its use.
+   */
   async isWhole(id: string): Promise<boolean> {
     const { folders, marks, remove } = this.#parts;
     const isThere = existsSync(folders.place(id));
@@ -84,7 +86,10 @@ export class KeptPackages {
     return false;
   }
 
-  /** Other agents that are about to use the package wait for the end, as for that of an eviction. */
+  /**
+   * Removes what hosts left, if no other agent uses the package. Agents that are about to use it
+   * wait for the end, as for that of an eviction.
+   */
   async #tidy(id: string, manifest: Manifest): Promise<void> {
     const { folders, marks, tell } = this.#parts;
     const mark = marks.mark("evicting", id);
