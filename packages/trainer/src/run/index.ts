@@ -5,7 +5,7 @@ export { openPrompts } from "./prompt-files.ts";
 export type { ConfiguredPrompts } from "./prompt-files.ts";
 export { rehearseRun } from "./rehearse-run.ts";
 export type { RehearseOptions } from "./rehearse-run.ts";
-export type { RewardCount } from "../tracking/report/reward-counts.ts";
+export type { RewardCount } from "../tracking/reward-metrics.ts";
 export { runTraining } from "./run-training.ts";
 export type { RunTrainingOptions, TrainingRun } from "./run-training.ts";
 export { runFolder } from "../tracking/run-folder.ts";

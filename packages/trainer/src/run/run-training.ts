@@ -26,8 +26,8 @@ import { promptLimitsOf } from "./policy-kind.ts";
 import { loaderOf, openPrompts } from "./prompt-files.ts";
 import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
-import { RewardCounts } from "../tracking/report/reward-counts.ts";
-import type { RewardCount } from "../tracking/report/reward-counts.ts";
+import { RewardCounts } from "../tracking/reward-metrics.ts";
+import type { RewardCount } from "../tracking/reward-metrics.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 

@@ -5,7 +5,7 @@
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { meanMaxMin } from "../metrics/data-metrics.ts";
-import type { StepMetrics } from "./tracking-logger.ts";
+import type { SampleRecord, StepMetrics, TrackingLogger } from "./tracking-logger.ts";
 import { sumOf } from "../values/sums.ts";
 
 /** Times of a step's rewards. Metrics of a time that is missing are missing, too. */
@@ -107,6 +107,30 @@ export function extraInfoMetrics(outcomes: readonly SampleOutcome[]): StepMetric
       Object.entries(meanMaxMin(`reward_extra/${key}`, Float64Array.from(values))),
     ),
   );
+}
+
+/** Rewards of answers that were scored for steps: trained on, filtered out or dropped. */
+export interface RewardCount {
+  /** Number of answers. The greedy ones that remax compares them with are no part of it. */
+  readonly answers: number;
+  /** How many of them have no valid score. */
+  readonly failed: number;
+}
+
+/** Counts the answers of a run whose rewards are there. */
+export class RewardCounts implements TrackingLogger {
+  readonly name = "rewards";
+  #answers = 0;
+  #failed = 0;
+
+  get count(): RewardCount {
+    return { answers: this.#answers, failed: this.#failed };
+  }
+
+  samples(_step: number, samples: readonly SampleRecord[]): void {
+    this.#answers += samples.length;
+    this.#failed += samples.filter(({ outcome }) => !outcome.valid).length;
+  }
 }
 
 function secondsOf(name: string, valuesMs: readonly number[]): StepMetrics {

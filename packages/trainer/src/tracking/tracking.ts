@@ -12,7 +12,7 @@ import { TrackingError } from "../errors.ts";
 import type { TrackingErrorCode } from "../errors.ts";
 import { secretsIn, withoutSecrets } from "../values/without-secrets.ts";
 import { commandText } from "./files/run-start.ts";
-import { writtenSettings } from "../values/written-settings.ts";
+import { writtenSettings } from "./files/run-lines.ts";
 import { chosenGenerations } from "./generations.ts";
 import { loggersOf } from "./loggers.ts";
 import type { LoggerName } from "./loggers.ts";

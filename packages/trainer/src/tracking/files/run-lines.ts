@@ -3,6 +3,7 @@
  * names stay.
  */
 
+import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop/reward-log";
 import type { PhaseRecord, TrackingConfig } from "../tracking-logger.ts";
 
@@ -38,6 +39,24 @@ export function writtenNumber(value: number): number | NotFinite {
   if (Number.isFinite(value)) return value;
   if (Number.isNaN(value)) return "NaN";
   return value > 0 ? "Infinity" : "-Infinity";
+}
+
+/** Numbers that are not finite become their texts, as in metrics, and bigints theirs. */
+export function writtenSettings(
+  settings: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, writtenSetting(value)]),
+  );
+}
+
+function writtenSetting(value: unknown): unknown {
+  if (typeof value === "number") return writtenNumber(value);
+  if (typeof value === "bigint") return String(value);
+  if (isList(value)) return value.map(writtenSetting);
+  // A Map or a Date is no tree of settings: each logger says what it does with it.
+  const isTree = isRecord(value) && Object.prototype.toString.call(value) === "[object Object]";
+  return isTree ? writtenSettings(value) : value;
 }
 
 export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine {
