@@ -154,7 +154,8 @@ describe("rayling train", () => {
     const { overrides } = await quickstart();
     const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];
     const started = start("train", "--config-name", "grpo", ...endless);
-    await shown(started, /^step 1\/100000, /m);
+    // The checkpoint of step 1 is there.
+    await shown(started, /^step 2\/100000, /m);
     started.child.kill("SIGINT");
     const { code, stderr } = await started.ended;
     expect(code).toBe(130);
