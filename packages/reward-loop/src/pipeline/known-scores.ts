@@ -40,13 +40,12 @@ export class KnownScores {
     ask: () => Promise<SampleOutcome>,
   ): Promise<SampleOutcome> {
     const cache = this.#cache;
-    const keys = keysOf(sample);
+    const key = keyOf(sample);
     // It cannot travel either: the answer says why.
-    if (keys === undefined) return ask();
-    const [key] = keys;
+    if (key === undefined) return ask();
     const isWhole = (result: RewardResult): boolean =>
       memberFailuresIn(sample, result).length === 0;
-    const known = cache && this.#tried(() => find(cache, version, keys));
+    const known = cache && this.#tried(() => find(cache, version, key, sample));
     // Earlier versions have kept groups with a failure, too.
     if (known !== undefined && isWhole(known)) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
@@ -94,25 +93,28 @@ export class KnownScores {
   }
 }
 
-/** Returns its key, and those of earlier releases. Undefined where it throws when it is read. */
-function keysOf(sample: RewardSample): readonly [string, ...string[]] | undefined {
+/** Returns its key. Undefined where it throws when it is read. */
+function keyOf(sample: RewardSample): string | undefined {
   try {
-    if (isGroup(sample)) return groupKeys(sample.members);
-    return [sampleKey(sample), ...olderSampleKeys(sample)];
+    return isGroup(sample) ? groupKeys(sample.members)[0] : sampleKey(sample);
   } catch {
     return undefined;
   }
 }
 
-/** Finds a score by the first of the sample's keys that is known. */
+/** Finds a score by the sample's key, or by the first of those of earlier releases that is known. */
 function find(
   cache: ScoreCache,
   version: string,
-  keys: readonly string[],
+  key: string,
+  sample: RewardSample,
 ): RewardResult | undefined {
-  for (const key of keys) {
-    const known = cache.find(version, key);
-    if (known !== undefined) return known;
+  const known = cache.find(version, key);
+  if (known !== undefined) return known;
+  const older = isGroup(sample) ? groupKeys(sample.members).slice(1) : olderSampleKeys(sample);
+  for (const one of older) {
+    const before = cache.find(version, one);
+    if (before !== undefined) return before;
   }
   return undefined;
 }

@@ -52,7 +52,7 @@ export const streamOptions = {
 
 /** Rows of the batch that are scored already. */
 const earlierOptions = {
-  rows: option(whole(0), undefined, { isRequired: true }),
+  rows: option(number({ least: 0, whole: true, infinite: true }), undefined, { isRequired: true }),
   failures: option(byName(whole(0)), undefined, { isRequired: true }),
 };
 
