@@ -25,6 +25,8 @@ interface Kubernetes {
         readonly containers: readonly [
           {
             readonly args: readonly string[];
+            /** The token has no value here: it is a secret. */
+            readonly env: readonly { readonly name: string; readonly value?: string }[];
             readonly readinessProbe: { readonly exec: { readonly command: readonly string[] } };
           },
         ];
@@ -39,7 +41,7 @@ test("the judges of the example serve, and are found ready", async () => {
   const [files, service, deployment] = documents;
   const { containers, terminationGracePeriodSeconds } =
     deployment?.spec.template.spec ?? expect.unreachable();
-  const [{ args, readinessProbe }] = containers;
+  const [{ args, env, readinessProbe }] = containers;
   expect(service?.spec.ports).toMatchObject([{ port: 8100 }]);
   expect(args).toContain(`--allowed-host=${service?.metadata.name}`);
   const drain = Number(/--drain-timeout=(\d+)/.exec(args.join(" "))?.[1]);
@@ -55,8 +57,10 @@ test("the judges of the example serve, and are found ready", async () => {
     one.replace("/judges/", `${judges}/`).replace("0.0.0.0:8100", "0.0.0.0:0"),
   );
   const token = "t".repeat(64);
-  process.env["RAYLING_SERVE_TOKEN"] = token;
-  onTestFinished(() => void delete process.env["RAYLING_SERVE_TOKEN"]);
+  for (const { name, value = token } of env) {
+    process.env[name] = value;
+    onTestFinished(() => void delete process.env[name]);
+  }
   const serving = startIn(judges, ...own, "--workers", "1");
   onTestFinished(() => void serving.child.kill("SIGKILL"));
   const [, port = ""] = await shown(serving, /Serving rewards on \S+:(\d+)\n/);

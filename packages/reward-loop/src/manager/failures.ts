@@ -68,7 +68,7 @@ const passing: ReadonlySet<string> = new Set(["infrastructure", "rate-limit", "t
 
 /** Rows of a batch that another request has scored. */
 export interface EarlierRows {
-  /** How many. With Infinity no failure is a share of the batch, and `failAbove` never ends it. */
+  /** How many. With Infinity no failure is a share of it, and `failAbove` never ends it. */
   readonly rows: number;
   /** How many of them are invalid, by the codes of their errors. */
   readonly failures: Readonly<Record<string, number>>;

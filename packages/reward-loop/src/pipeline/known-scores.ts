@@ -102,7 +102,7 @@ function keyOf(sample: RewardSample): string | undefined {
   }
 }
 
-/** Finds a score by the sample's key, or by the first of those of earlier releases that is known. */
+/** Finds a score by the first key that is known: the sample's, or one of earlier releases. */
 function find(
   cache: ScoreCache,
   version: string,
