@@ -47,6 +47,26 @@ test("what was taken is not given again; parts add up where they are gathered", 
   ]);
 });
 
+test("a further description of a metric is compared once, and not at each record", () => {
+  let looks = 0;
+  const again: MetricInfo = {
+    ...counter,
+    get tagKeys() {
+      looks += 1;
+      return counter.tagKeys;
+    },
+  };
+  const metrics = new Metrics();
+  metrics.define(counter);
+  metrics.note(again, ["1", "2"], 1);
+  const first = looks;
+  for (let count = 0; count < 10; count++) metrics.note(again, ["1", "2"], 1);
+  expect(looks).toBe(first);
+  metrics.note(counter, ["1", "2"], 1);
+  expect(metrics.all()[0]?.series).toMatchObject([{ value: 12 }]);
+  expect(() => metrics.note({ ...counter, tagKeys: ["a"] }, ["1"], 1)).toThrow('metric "c" exists');
+});
+
 test("executions that overlap go to lanes of their own, and calls made in one stay with it", () => {
   const execute = (sequence: number, startMs: number, endMs: number): TaskEvent => ({
     kind: "execute",

@@ -8,7 +8,6 @@
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { present } from "../shared/errors/internal.ts";
 
 export interface MetricInfo {
   readonly kind: "counter" | "gauge" | "histogram";
@@ -42,6 +41,8 @@ interface Metric {
 
 export class Metrics {
   readonly #metrics: Map<string, Metric> = new Map();
+  /** By each description that was compared with the first one of its name. */
+  readonly #described: WeakMap<MetricInfo, Metric> = new WeakMap();
   /** Written names, each with the metric that it belongs to: a histogram has several. */
   readonly #written: Map<string, string> = new Map();
   readonly #maxSeries: number;
@@ -61,18 +62,29 @@ export class Metrics {
    * are too many metrics
    */
   define(info: MetricInfo): void {
-    const known = this.#metrics.get(info.name);
-    if (known?.info === info) return;
-    if (known === undefined) this.#add(info);
-    else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
-      throw new InvalidOptionError(
-        "name",
-        `metric "${info.name}" exists as ${JSON.stringify(shapeOf(known.info))}, and cannot be ${JSON.stringify(shapeOf(info))}, too`,
-      );
-    }
+    this.#metricOf(info);
   }
 
-  #add(info: MetricInfo): void {
+  #metricOf(info: MetricInfo): Metric {
+    return this.#described.get(info) ?? this.#compared(info);
+  }
+
+  #compared(info: MetricInfo): Metric {
+    const metric = this.#metrics.get(info.name) ?? this.#added(info);
+    if (
+      metric.info !== info &&
+      JSON.stringify(shapeOf(metric.info)) !== JSON.stringify(shapeOf(info))
+    ) {
+      throw new InvalidOptionError(
+        "name",
+        `metric "${info.name}" exists as ${JSON.stringify(shapeOf(metric.info))}, and cannot be ${JSON.stringify(shapeOf(info))}, too`,
+      );
+    }
+    this.#described.set(info, metric);
+    return metric;
+  }
+
+  #added(info: MetricInfo): Metric {
     checkNames(info);
     if (this.#metrics.size >= this.#maxSeries) throw this.#full();
     const names = new Set(writtenNames(info));
@@ -83,7 +95,9 @@ export class Metrics {
       throw new InvalidOptionError("name", problem);
     }
     for (const name of names) this.#written.set(name, info.name);
-    this.#metrics.set(info.name, { info, series: new Map() });
+    const metric = { info, series: new Map<string, Series>() };
+    this.#metrics.set(info.name, metric);
+    return metric;
   }
 
   /** Calls back when there is something to take, once after each `take`. */
@@ -93,8 +107,7 @@ export class Metrics {
   }
 
   note(info: MetricInfo, tags: readonly string[], value: number): void {
-    this.define(info);
-    const series = this.#series(info, tags);
+    const series = this.#series(this.#metricOf(info), tags);
     if (info.kind === "gauge") series.value = value;
     else series.value += value;
     if (info.kind === "histogram") count(series, info.boundaries, value);
@@ -116,9 +129,9 @@ export class Metrics {
 
   /** Adds the records of another thread. Both threads must define the name alike. */
   add({ info, series }: MetricPart): void {
-    this.define(info);
+    const metric = this.#metricOf(info);
     for (const part of series) {
-      const own = this.#series(info, part.tags);
+      const own = this.#series(metric, part.tags);
       if (info.kind === "gauge") own.value = part.value;
       else own.value += part.value;
       for (const [index, more] of part.buckets.entries()) {
@@ -150,8 +163,7 @@ export class Metrics {
     return this.#last.key;
   }
 
-  #series(info: MetricInfo, tags: readonly string[]): Series {
-    const { series } = present(this.#metrics.get(info.name), "metric of that name");
+  #series({ info, series }: Metric, tags: readonly string[]): Series {
     // No destructuring: its iterator would take memory for each record.
     const only = tags[0];
     const key = tags.length === 1 && only !== undefined ? only : this.#keyOf(tags);
