@@ -72,7 +72,8 @@ export class HedgePolicy {
   /** Calls without a second one, the oldest first. */
   readonly #line: Set<UnderWay> = new Set();
   #saved = 1;
-  #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  /** The next look, and after what time calls were late when it was last put to its time. */
+  #next: { readonly atMs: number; lateMs: number; readonly cancel: () => void } | undefined;
 
   constructor(settings: HedgeSettings = {}, clock: Clock = realClock) {
     const { quantile, budget } = withDefaults(hedgeOptions, settings);
@@ -93,9 +94,11 @@ export class HedgePolicy {
     this.#underWay.add(call);
     if (late !== undefined) {
       this.#line.add(call);
+      const wasUsedUp = this.#saved < 1;
       const saved = Math.max(most, this.#budget * this.#underWay.size);
       this.#saved = Math.min(Math.max(this.#saved, saved), this.#saved + this.#budget);
-      this.#look();
+      // The next look, where there is one, comes before this call can be late.
+      if (wasUsedUp || this.#next === undefined) this.#look();
     }
     return call;
   }
@@ -103,7 +106,11 @@ export class HedgePolicy {
   readonly #ends: HedgeEnds = {
     answered: (call, latencyMs) => {
       this.#ends.over(call);
-      this.#latency.add(latencyMs, this.#clock.now());
+      const nowMs = this.#clock.now();
+      this.#latency.add(latencyMs, nowMs);
+      const lateMs = this.#lateMs(nowMs);
+      // Calls are late no earlier than they were at the last look, which set the time of the next.
+      if (this.#next !== undefined && lateMs !== undefined && lateMs >= this.#next.lateMs) return;
       this.#look();
     },
     givenUp: (call, latencyMs) => {
@@ -120,7 +127,7 @@ export class HedgePolicy {
   #look(): void {
     if (this.#saved < 1) return;
     const nowMs = this.#clock.now();
-    const lateMs = this.#latency.value(nowMs, this.#underWay.size, () => this.#ages());
+    const lateMs = this.#lateMs(nowMs);
     if (lateMs === undefined) return;
     let inMs = Infinity;
     for (const call of this.#line) {
@@ -135,26 +142,33 @@ export class HedgePolicy {
       this.#line.delete(call);
       call.late?.();
     }
-    if (inMs < Infinity) this.#lookIn(inMs);
+    if (inMs < Infinity) this.#lookIn(inMs, lateMs);
+  }
+
+  #lateMs(nowMs: number): number | undefined {
+    return this.#latency.value(nowMs, this.#underWay.size, this.#ages);
   }
 
   /** Schedules a look at that time, or earlier: a look without a result is cheap. */
-  #lookIn(ms: number): void {
+  #lookIn(ms: number, lateMs: number): void {
     const atMs = this.#clock.now() + ms;
     if (this.#next !== undefined) {
-      if (this.#next.atMs <= atMs) return;
+      if (this.#next.atMs <= atMs) {
+        this.#next.lateMs = lateMs;
+        return;
+      }
       this.#next.cancel();
     }
     const look = (): void => {
       this.#next = undefined;
       this.#look();
     };
-    this.#next = { atMs, cancel: this.#clock.after(ms, look) };
+    this.#next = { atMs, lateMs, cancel: this.#clock.after(ms, look) };
   }
 
-  #ages(): number[] {
+  readonly #ages = (): number[] => {
     const ages: number[] = [];
     for (const { ageMs } of this.#underWay) ages.push(ageMs() ?? 0);
     return ages;
-  }
+  };
 }

@@ -130,7 +130,7 @@ export class Budget {
 
   costOf({ attempts, usage, unknown }: Use): number {
     const { prices } = this.#settings;
-    const known = priceOf(prices, { attempts, usage });
+    const known = priceBy(prices, { attempts, usage });
     return known + unknown * Math.max(0, this.#most - prices.perCall);
   }
 
@@ -217,8 +217,13 @@ function dearestUsage(
 }
 
 /** Returns the price of calls by their usage. */
-export function priceOf(
-  prices: Prices,
+export function priceOf(prices: Prices, use: Pick<Use, "attempts" | "usage">): number {
+  return priceBy(withDefaults(pricesOptions, prices), use);
+}
+
+/** For each sample of a loop: no default is looked up. */
+function priceBy(
+  prices: SettingsOf<PricesTable>,
   { attempts, usage }: Pick<Use, "attempts" | "usage">,
 ): number {
   const {
@@ -227,7 +232,7 @@ export function priceOf(
     perMillionOutputTokens: output,
     perMillionCachedInputTokens: cached,
     perMillionReasoningTokens: reasoning,
-  } = withDefaults(pricesOptions, prices);
+  } = prices;
   const { inputTokens, outputTokens, ...parts } = usage ?? nothingUsed;
   const { cachedInputTokens: cachedTokens = 0, reasoningTokens: thoughtTokens = 0 } = parts;
   const perMillion =

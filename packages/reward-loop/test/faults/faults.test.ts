@@ -700,6 +700,31 @@ describe("a second call", () => {
     expect(late).toEqual(Array.from({ length: 50 }, (_, n) => 60 + n));
   });
 
+  test("is looked for when one may be due, and not whenever a call is sent or answered", async () => {
+    const clock = new VirtualClock();
+    const hedge = await taught(clock, 1);
+    let looks = 0;
+    const late: string[] = [];
+    const counted = (): (() => number) => {
+      const age = ageOn(clock);
+      return () => {
+        looks += 1;
+        return age();
+      };
+    };
+    hedge.sent(counted(), () => late.push(`first at ${clock.now()}`));
+    const before = looks;
+    for (let n = 0; n < 50; n++) hedge.sent(counted(), () => undefined).answered(50);
+    // At times for the quantile, in which pending calls count.
+    expect(looks - before).toBeLessThan(10);
+    // Most now take 20 ms: the first is due earlier than it was thought to be.
+    for (let n = 0; n < 400; n++) hedge.sent(counted(), () => undefined).answered(20);
+    await clock.advanceTo(119);
+    expect(late).toEqual([]);
+    await clock.advanceTo(120);
+    expect(late).toEqual(["first at 120"]);
+  });
+
   test("waits in line for the budget, the oldest first, and a budget is a share of the first calls", async () => {
     const clock = new VirtualClock();
     const hedge = await taught(clock, 1 / 8);
