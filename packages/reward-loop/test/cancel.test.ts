@@ -1,9 +1,19 @@
-/** What is cancelled of those who wait for scores. */
+/** What is cancelled of those who wait for scores, and given up of what they asked for. */
 
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { DataProto } from "@rayling/data-proto";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ScoringActor } from "./fixtures/scoring-actor.ts";
-import { fixture } from "./loop.ts";
+import { fixture, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init());
 afterAll(() => ray.shutdown());
@@ -29,4 +39,261 @@ test("a task that is cancelled takes no sample of others along", async () => {
     await ray.get(actor.close.remote());
     await ray.kill(actor);
   }
+});
+
+/** Answers "now" at once with 1, and all else when it is let go. */
+class Endpoint implements AsyncDisposable {
+  readonly #server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      const text = Buffer.concat(parts).toString();
+      this.asked.push(text);
+      if (text.startsWith("now")) response.end("1");
+      else {
+        this.open.add(response);
+        response.on("close", () => this.open.delete(response));
+      }
+    });
+  });
+  /** All that was asked, in order. */
+  readonly asked: string[] = [];
+  /** Calls that are not answered, and whose client still waits. */
+  readonly open: Set<ServerResponse> = new Set();
+
+  async start(): Promise<this> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return this;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  letGo(): void {
+    for (const response of this.open) response.end("1");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+}
+
+function batchOf(responses: readonly string[]): DataProto {
+  return DataProto.fromDict({
+    nonTensors: {
+      data_source: responses.map(() => "test"),
+      reward_model: responses.map(() => ({ ground_truth: "" })),
+      response: responses,
+    },
+  });
+}
+
+const textsOf = (count: number, name = "wait"): string[] =>
+  Array.from({ length: count }, (_, index) => `${name} ${index}`);
+const samplesOf = (count: number, name?: string) => textsOf(count, name).map(sampleOf);
+
+/** A loop of two workers with four slots in all. */
+async function open(
+  endpoint: Endpoint,
+  options: RewardLoopOptions = {},
+  name = "judge",
+): Promise<RewardLoopManager> {
+  const reward = { path: fixture("asked-judge.ts"), name, rewardKwargs: { url: endpoint.url } };
+  const common = { workers: 2, executors: 1, concurrency: 2 };
+  return RewardLoopManager.create({
+    ...common,
+    ...(options.cascade ? {} : { reward }),
+    ...options,
+  });
+}
+
+async function scored(stream: AsyncIterable<{ outcome: SampleOutcome }>): Promise<number> {
+  let valid = 0;
+  for await (const { outcome } of stream) if (outcome.valid) valid += 1;
+  return valid;
+}
+
+const kinds: Readonly<Record<string, RewardLoopOptions>> = {
+  "without policies": {},
+  "with attempts": { retry: true },
+  "with a total time": { totalTimeoutMs: 100_000 },
+  "with hedges": { hedge: true },
+  "with limits of its endpoint": { limits: { concurrency: 4 } },
+  "with a cap on spending": { spend: { prices: { perCall: 1 }, cap: 1000 } },
+  "with equal samples joined": { joinSame: true },
+  "in processes": { executorIsolation: "process" },
+};
+
+describe.each(Object.entries(kinds))("a stream %s that is stopped", (_, options) => {
+  test("aborts its calls, begins no others, and frees their slots", async () => {
+    await using endpoint = await new Endpoint().start();
+    await using loop = await open(endpoint, options);
+    const stop = new AbortController();
+    const stopped = scored(loop.scoreStream(samplesOf(40), { signal: stop.signal }));
+    await expect.poll(() => endpoint.open.size).toBe(4);
+    stop.abort(new Error("enough"));
+    await expect(stopped).rejects.toThrow("enough");
+    await expect.poll(() => endpoint.open.size).toBe(0);
+    expect(await scored(loop.scoreStream(samplesOf(8, "now")))).toBe(8);
+    expect(endpoint.asked.filter((text) => text.startsWith("wait"))).toHaveLength(4);
+  });
+});
+
+test("a reader that leaves, and an error of the input, stop what is in flight, too", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint);
+  for await (const _ of loop.scoreStream([sampleOf("now"), ...samplesOf(3)])) {
+    await expect.poll(() => endpoint.open.size).toBe(3);
+    break;
+  }
+  await expect.poll(() => endpoint.open.size).toBe(0);
+  const isThere = Promise.withResolvers<void>();
+  const failing = async function* () {
+    yield* samplesOf(3);
+    await isThere.promise;
+    throw new Error("no more input");
+  };
+  const stopped = scored(loop.scoreStream(failing()));
+  await expect.poll(() => endpoint.open.size).toBe(3);
+  isThere.resolve();
+  await expect(stopped).rejects.toThrow("no more input");
+  await expect.poll(() => endpoint.open.size).toBe(0);
+});
+
+test("a stream that nobody reads is stopped at once", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint);
+  const stop = new AbortController();
+  const stream = loop.scoreStream([sampleOf("now"), ...samplesOf(3)], { signal: stop.signal });
+  expect(await stream.next()).toMatchObject({ value: { index: 0 } });
+  await expect.poll(() => endpoint.open.size).toBe(3);
+  stop.abort(new Error("enough"));
+  await expect.poll(() => endpoint.open.size).toBe(0);
+  await expect(stream.next()).rejects.toThrow("enough");
+});
+
+test("the calls of others go on", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint);
+  const stop = new AbortController();
+  const stopped = scored(loop.scoreStream(samplesOf(2, "gone"), { signal: stop.signal }));
+  const others = scored(loop.scoreStream(samplesOf(2, "stays")));
+  await expect.poll(() => endpoint.open.size).toBe(4);
+  stop.abort(new Error("enough"));
+  await expect(stopped).rejects.toThrow("enough");
+  await expect.poll(() => endpoint.open.size).toBe(2);
+  endpoint.letGo();
+  expect(await others).toBe(2);
+});
+
+test("a function that does not heed its signal is forgotten, and one that blocks its thread is ended", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint, {}, "deaf");
+  const stop = new AbortController();
+  const stopped = scored(loop.scoreStream(samplesOf(4), { signal: stop.signal }));
+  await expect.poll(() => endpoint.open.size).toBe(4);
+  stop.abort(new Error("enough"));
+  await expect(stopped).rejects.toThrow("enough");
+  expect(await scored(loop.scoreStream(samplesOf(4, "now")))).toBe(4);
+  endpoint.letGo();
+  await using blocked = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: fixture("troublemaker.ts:sync"),
+  });
+  const again = new AbortController();
+  const texts = ["0", "hang", "1"].map(sampleOf);
+  await expect(async () => {
+    for await (const { index } of blocked.scoreStream(texts, { signal: again.signal })) {
+      if (index === 0) again.abort(new Error("enough"));
+    }
+  }).rejects.toThrow("enough");
+  expect(await scored(blocked.scoreStream(["2", "3"].map(sampleOf)))).toBe(2);
+});
+
+test("one sample, and a batch, are given up by their signal", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const gone = loop.computeScore(sampleOf("gone"), { signal });
+  const alsoGone = loop.computeScore(sampleOf("gone, too"), { signal });
+  const stays = loop.computeScore(sampleOf("stays"));
+  await expect.poll(() => endpoint.open.size).toBe(3);
+  const batch = loop.computeRmScore(batchOf(["of a batch", "of a batch, too"]), { signal });
+  await expect.poll(() => endpoint.open.size).toBe(4);
+  stop.abort(new Error("enough"));
+  await expect(gone).rejects.toThrow("enough");
+  await expect(alsoGone).rejects.toThrow("enough");
+  await expect(batch).rejects.toThrow("enough");
+  await expect.poll(() => endpoint.open.size).toBe(1);
+  endpoint.letGo();
+  expect(await stays).toMatchObject({ valid: true, rewardScore: 1 });
+  const asked = endpoint.asked.length;
+  await expect(loop.computeScore(sampleOf("now"), { signal })).rejects.toThrow("enough");
+  expect(endpoint.asked).toHaveLength(asked);
+  await expect(
+    loop.computeScore(sampleOf("now"), { signal: {} as AbortSignal }),
+  ).rejects.toMatchObject({ code: "REWARD_LOOP_OPTION" });
+});
+
+test("what was asked for by others, too, is asked for again when its first owner gives it up", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint, { joinSame: true });
+  const stop = new AbortController();
+  const first = loop.computeScore(sampleOf("same"), { signal: stop.signal });
+  const others = [1, 2].map(() => loop.computeScore(sampleOf("same")));
+  await expect.poll(() => endpoint.open.size).toBe(1);
+  stop.abort(new Error("enough"));
+  await expect(first).rejects.toThrow("enough");
+  await expect.poll(() => endpoint.asked).toEqual(["same", "same"]);
+  endpoint.letGo();
+  expect(await Promise.all(others)).toMatchObject([{ valid: true }, { valid: true, cached: true }]);
+});
+
+test("a later stage of a cascade is not begun, and a record has no line of what was given up", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-given-up-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const record = join(folder, "rewards.jsonl");
+  await using endpoint = await new Endpoint().start();
+  const stage = (name: string) => ({
+    reward: { path: fixture("asked-judge.ts"), name, rewardKwargs: { url: endpoint.url } },
+  });
+  const cascade = { rule: stage("unsure"), judge: stage("judge") };
+  const options = { cascade, record };
+  {
+    await using loop = await open(endpoint, options);
+    const stop = new AbortController();
+    const texts = ["now 0", "wait 0", "wait 1"];
+    const seen: number[] = [];
+    const stopped = (async () => {
+      const stream = loop.scoreStream(texts.map(sampleOf), { signal: stop.signal });
+      for await (const { index } of stream) seen.push(index);
+    })();
+    await expect.poll(() => [endpoint.open.size, seen.length]).toEqual([2, 1]);
+    stop.abort(new Error("enough"));
+    await expect(stopped).rejects.toThrow("enough");
+    await expect.poll(() => endpoint.open.size).toBe(0);
+  }
+  expect(endpoint.asked.toSorted()).toEqual(["now 0", "now 0", "wait 0", "wait 1"]);
+  const lines = (await readFile(record, "utf8")).trimEnd().split("\n");
+  const written = lines.map((line) => JSON.parse(line) as { index: number; component?: string });
+  expect(new Set(written.map(({ index }) => index))).toEqual(new Set([0]));
+});
+
+test("what was used by a call that is given up is paid", async () => {
+  await using endpoint = await new Endpoint().start();
+  await using loop = await open(endpoint, { spend: { prices: { perCall: 2 }, cap: 1000 } });
+  const stop = new AbortController();
+  const stopped = scored(loop.scoreStream(samplesOf(9), { signal: stop.signal }));
+  await expect.poll(() => endpoint.open.size).toBe(4);
+  stop.abort(new Error("enough"));
+  await expect(stopped).rejects.toThrow("enough");
+  await expect.poll(() => loop.spent).toBe(8);
+  expect(await scored(loop.scoreStream(samplesOf(3, "now")))).toBe(3);
+  expect(loop.spent).toBe(14);
 });

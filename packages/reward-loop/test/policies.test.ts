@@ -300,13 +300,14 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
+      giveUp: () => undefined,
       run: (_, id, ends, { call }) => {
         call?.answered(late);
         ends.settled(late, id);
       },
     });
     const { error, attempts: made } = late;
-    expect(await attempts.score(sampleOf("hang"), "training")).toMatchObject({
+    expect(await attempts.score(sampleOf("hang"), { lane: "training" })).toMatchObject({
       error,
       attempts: made,
     });
@@ -338,6 +339,7 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
+      giveUp: () => undefined,
       run: async (_, id, ends, { signal, call }) => {
         await once(signal as AbortSignal, "abort");
         nowMs += share * totalTimeoutMs;
@@ -346,7 +348,7 @@ describe("calls that we give up ourselves", () => {
         call?.over();
       },
     });
-    await attempts.score(sampleOf("late"), "training");
+    await attempts.score(sampleOf("late"), { lane: "training" });
     expect(await told.promise).toBe(expected);
   });
 

@@ -8,7 +8,8 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import type { RewardSource } from "../pipeline/reward-source.ts";
+import { forPart } from "../pipeline/reward-source.ts";
+import type { AskedFor, RewardSource } from "../pipeline/reward-source.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
 import type { StagePlan } from "./plan/reward-plan.ts";
@@ -40,11 +41,12 @@ export class Cascade extends SeveralSources {
     return first?.hasRoomFor(lane) === true && !later.some((one) => one.isCongestedFor(lane));
   }
 
-  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  async score(sample: RewardSample, lane: string, whole?: AskedFor): Promise<SampleOutcome> {
     const { version } = this;
+    const part = forPart(whole);
     const asked: Record<string, SampleOutcome> = {};
     for (const { name, source, passOn } of this.#stages) {
-      const outcome = await source.score(sample, lane);
+      const outcome = await source.score(sample, lane, part);
       asked[name] = outcome;
       if (outcome.valid || !passesOn(outcome, passOn)) break;
     }
@@ -52,14 +54,19 @@ export class Cascade extends SeveralSources {
   }
 
   /** A stage is asked for those together that the ones before it have passed on. */
-  async scoreGroup(samples: readonly RewardSample[], lane: string): Promise<SampleOutcome[]> {
+  async scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    whole?: AskedFor,
+  ): Promise<SampleOutcome[]> {
     const { version } = this;
+    const part = forPart(whole);
     const asked = samples.map((): Record<string, SampleOutcome> => ({}));
     let left = samples.map((_, at) => at);
     for (const { name, source, passOn } of this.#stages) {
       if (left.length === 0) break;
       const given = left.map((at) => itemAt(samples, at));
-      const outcomes = await source.scoreGroup(given, lane);
+      const outcomes = await source.scoreGroup(given, lane, part);
       left = left.filter((at, place) => {
         const outcome = itemAt(outcomes, place);
         itemAt(asked, at)[name] = outcome;

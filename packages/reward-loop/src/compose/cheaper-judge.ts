@@ -8,7 +8,13 @@ import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-m
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
+import { forPart } from "../pipeline/reward-source.ts";
+import type {
+  AskedFor,
+  GroupScores,
+  PreparedReload,
+  RewardSource,
+} from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { Budget } from "../spend/cost-budget.ts";
 import { behind, saidBy } from "./combine.ts";
@@ -61,27 +67,35 @@ export class DegradingReward implements RewardSource {
     return onRoomOfAny([this.#main, this.#cheaper], listener);
   }
 
-  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const outcome = await this.#main.score(sample, lane);
+  async score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
+    const part = forPart(asked);
+    const outcome = await this.#main.score(sample, lane, part);
     if (!isUnpaid(outcome)) return saidBy("main", outcome);
-    return saidBy("cheaper", behind(outcome, await this.#cheaper.score(sample, lane)));
+    return saidBy("cheaper", behind(outcome, await this.#cheaper.score(sample, lane, part)));
   }
 
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
-    const outcomes = [...(await this.#main.scoreGroup(samples, lane))];
+    const part = forPart(asked);
+    const outcomes = [...(await this.#main.scoreGroup(samples, lane, part))];
     const unpaid = [...outcomes.keys()].filter((at) => isUnpaid(itemAt(outcomes, at)));
     for (const [at, outcome] of outcomes.entries()) outcomes[at] = saidBy("main", outcome);
     if (unpaid.length === 0) return outcomes;
     const given = unpaid.map((at) => itemAt(samples, at));
-    const cheaper = await this.#cheaper.scoreGroup(given, lane);
+    const cheaper = await this.#cheaper.scoreGroup(given, lane, part);
     for (const [place, at] of unpaid.entries()) {
       const first = itemAt(outcomes, at);
       outcomes[at] = saidBy("cheaper", behind(first, itemAt(cheaper, place)));
     }
     return outcomes;
+  }
+
+  giveUp(signal: AbortSignal): void {
+    this.#main.giveUp(signal);
+    this.#cheaper.giveUp(signal);
   }
 
   postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

@@ -9,7 +9,8 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { ComponentPlan } from "./plan/reward-plan.ts";
-import type { RewardSource } from "../pipeline/reward-source.ts";
+import { forPart } from "../pipeline/reward-source.ts";
+import type { AskedFor, RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { combined } from "./combine.ts";
 import { aboutRewards, SeveralSources } from "./several-sources.ts";
@@ -39,17 +40,27 @@ export class ComposedRewards extends SeveralSources {
     return this.sources.some((one) => one.hasRoomFor(lane)) && !this.isCongestedFor(lane);
   }
 
-  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  async score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
     const { version } = this;
-    const outcomes = await Promise.all(this.sources.map((source) => source.score(sample, lane)));
+    const part = forPart(asked);
+    const outcomes = await Promise.all(
+      this.sources.map((source) => source.score(sample, lane, part)),
+    );
     return { ...combined(this.#components, outcomes, this.#combine), version };
   }
 
-  async scoreGroup(samples: readonly RewardSample[], lane: string): Promise<SampleOutcome[]> {
+  async scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    asked?: AskedFor,
+  ): Promise<SampleOutcome[]> {
     const { version } = this;
-    const byPart = await Promise.all(this.sources.map((one) => one.scoreGroup(samples, lane)));
+    const part = forPart(asked);
+    const byPart = await Promise.all(
+      this.sources.map((one) => one.scoreGroup(samples, lane, part)),
+    );
     return samples.map((_, at) => {
-      const outcomes = byPart.map((part) => itemAt(part, at));
+      const outcomes = byPart.map((of) => itemAt(of, at));
       return { ...combined(this.#components, outcomes, this.#combine), version };
     });
   }

@@ -7,7 +7,12 @@ import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-m
 import { noTraits } from "../executor/score-executor.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
+import type {
+  AskedFor,
+  GroupScores,
+  PreparedReload,
+  RewardSource,
+} from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RecordedOutcomes } from "../record/replayed-outcomes.ts";
 import { nothingToLog } from "./parts.ts";
@@ -57,22 +62,23 @@ export class ReplayedReward implements RewardSource {
     return this.#functions?.onRoom(listener) ?? (() => undefined);
   }
 
-  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  async score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
     const outcome = this.#next(sample);
     if (outcome !== undefined) return outcome;
-    if (this.#asks && this.#functions !== undefined) return this.#functions.score(sample, lane);
-    return notInLog();
+    const functions = this.#asks ? this.#functions : undefined;
+    return functions === undefined ? notInLog() : functions.score(sample, lane, asked);
   }
 
   /** Returns the recorded outcomes; a group of which one is missing is asked for as a whole. */
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     const known = samples.map((sample) => this.#next(sample));
     const isWhole = known.every((one) => one !== undefined);
     if (!isWhole && this.#asks && this.#functions !== undefined) {
-      return this.#functions.scoreGroup(samples, lane);
+      return this.#functions.scoreGroup(samples, lane, asked);
     }
     return known.map((one) => one ?? notInLog());
   }
@@ -80,6 +86,10 @@ export class ReplayedReward implements RewardSource {
   /** A group that is put right again begins with what its functions gave. */
   #next(sample: RewardSample): SampleOutcome | undefined {
     return this.#recorded.next(sample, this.traits.postProcesses);
+  }
+
+  giveUp(signal: AbortSignal): void {
+    this.#functions?.giveUp(signal);
   }
 
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

@@ -6,7 +6,12 @@
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
+import type {
+  AskedFor,
+  GroupScores,
+  PreparedReload,
+  RewardSource,
+} from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { digestOf } from "../sample/sample-key.ts";
 import { closeAll, nothingToLog, onRoomOfAny, prepareAll } from "./parts.ts";
@@ -30,10 +35,11 @@ export abstract class SeveralSources implements RewardSource {
 
   abstract get slots(): number;
   abstract hasRoomFor(lane: string): boolean;
-  abstract score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+  abstract score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome>;
   abstract scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]>;
 
   /** One version for all sources, computed anew when one of them changes. */
@@ -67,6 +73,10 @@ export abstract class SeveralSources implements RewardSource {
 
   onRoom(listener: () => void): () => void {
     return onRoomOfAny(this.sources, listener);
+  }
+
+  giveUp(signal: AbortSignal): void {
+    for (const source of this.sources) source.giveUp(signal);
   }
 
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

@@ -54,8 +54,16 @@ export class NumberedItems<Item extends object> {
 
   /** Items that are deleted meanwhile are passed over. */
   *values(): Generator<Item, undefined> {
-    for (const { items } of this.#pages.values()) {
-      for (const item of items) if (item !== undefined) yield item;
+    for (const [, item] of this.entries()) yield item;
+    return undefined;
+  }
+
+  /** `values` with their numbers. */
+  *entries(): Generator<readonly [number: number, item: Item], undefined> {
+    for (const [at, { items }] of this.#pages) {
+      for (const [place, item] of items.entries()) {
+        if (item !== undefined) yield [at * perPage + place, item];
+      }
     }
     return undefined;
   }

@@ -87,6 +87,19 @@ export class Lanes<Item> {
     return this.#queues.get(lane)?.size ?? 0;
   }
 
+  /** Removes and returns the waiting items that the test is true for. */
+  takeOut(test: (item: Item) => boolean): Item[] {
+    const taken: Item[] = [];
+    for (const queue of this.#queues.values()) {
+      for (const place of queue) {
+        if (place.isGone || !test(place.item)) continue;
+        place.isGone = true;
+        taken.push(place.item);
+      }
+    }
+    return taken;
+  }
+
   /** Removes and returns all waiting items, lane by lane. */
   drain(): Item[] {
     const places = [...this.#queues.values()].flatMap((queue) => [...queue]);

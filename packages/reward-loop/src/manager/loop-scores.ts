@@ -8,7 +8,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RewardSource, ScoreEnds } from "../pipeline/reward-source.ts";
+import type { AskedFor, RewardSource, ScoreEnds } from "../pipeline/reward-source.ts";
 import { rejection } from "../pipeline/submitted-sample.ts";
 import type { OutcomeRecorder, SamplePlace } from "../record/outcome-recorder.ts";
 import type { RewardModels } from "../reward-model/reward-models.ts";
@@ -17,6 +17,7 @@ import type { WatchedSource } from "./watched-source.ts";
 import { inLane } from "../sample/lane.ts";
 import { tracedSample } from "../sample/sample-trace.ts";
 import type { TracedSample } from "../sample/sample-trace.ts";
+import { AbortWatch } from "./abort-watch.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
@@ -38,6 +39,7 @@ export class LoopScores {
   readonly #parts: ScoringParts;
   readonly #answers = new AnswerCounts();
   readonly #metrics = new LoopMetrics();
+  readonly #watch = new AbortWatch((signal) => this.giveUp(signal));
   readonly #laneEnds = new Map<string, ScoreEnds>();
   /** Rounds with rows that were not scored yet. */
   readonly #rounds = new Set<ScoreRound>();
@@ -60,14 +62,27 @@ export class LoopScores {
     return this.#parts.models.awake(work);
   }
 
+  /**
+   * Settles as `work`, whose samples are asked for with this signal. Rejects with its reason as
+   * soon as it is aborted, and gives them up.
+   */
+  until<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    return this.#watch.until(signal, work);
+  }
+
   /** Opens a round of so many samples. */
-  round(rows: number, options: RoundOptions): ScoreRound {
+  round(rows: number, options: RoundOptions, asked?: AskedFor): ScoreRound {
     this.#parts.watched?.tally.expect(rows);
     const scorer = {
       onFailure: this.onFailure,
       takePlace: (sample: RewardSample) => this.#parts.recorder?.take(sample),
-      submit: this.#submit.bind(this),
-      submitGroup: this.#submitGroup.bind(this),
+      submit: (sample: RewardSample, lane: string, place: SamplePlace | undefined) =>
+        this.#submit(sample, lane, place, asked),
+      submitGroup: (
+        samples: readonly RewardSample[],
+        lane: string,
+        places: readonly (SamplePlace | undefined)[],
+      ) => this.#submitGroup(samples, lane, places, asked),
       awake: <Result>(work: () => Promise<Result>) => this.awake(work),
     };
     const round = new ScoreRound(scorer, { rows, ...options }, (ended) =>
@@ -88,13 +103,13 @@ export class LoopScores {
   }
 
   /** No async function of its own, and no closure where nothing sleeps: each sample passes here. */
-  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+  score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
     const { recorder, models, onFailure } = this.#parts;
     const placed = inLane(sample, lane);
     const place = recorder?.take(placed);
     const outcome = models.canSleep
-      ? models.awake(() => this.#submit(placed, lane, place, kept))
-      : this.#submit(placed, lane, place, kept);
+      ? models.awake(() => this.#submit(placed, lane, place, asked))
+      : this.#submit(placed, lane, place, asked);
     if (typeof onFailure.fallback !== "number") return outcome;
     return outcome.then((one) => withFallback(one, onFailure));
   }
@@ -102,12 +117,17 @@ export class LoopScores {
   async scoreGroup(
     given: readonly RewardSample[],
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     const samples = given.map((sample) => inLane(sample, lane));
     const places = samples.map((sample) => this.#parts.recorder?.take(sample));
-    const outcomes = await this.awake(() => this.#submitGroup(samples, lane, places, kept));
+    const outcomes = await this.awake(() => this.#submitGroup(samples, lane, places, asked));
     return outcomes.map((one) => withFallback(one, this.onFailure));
+  }
+
+  /** See RewardSource. */
+  giveUp(signal: AbortSignal): void {
+    this.#parts.source.giveUp(signal);
   }
 
   /** @param place in the reward log; one that is scored once more has that of the first time */
@@ -115,15 +135,15 @@ export class LoopScores {
     sample: RewardSample,
     lane: string,
     place: SamplePlace | undefined,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<SampleOutcome> {
     return place === undefined
-      ? this.#ask(sample, lane, kept)
-      : this.#recorded(sample, lane, place, kept);
+      ? this.#ask(sample, lane, asked)
+      : this.#recorded(sample, lane, place, asked);
   }
 
   /** No async function: each sample waits here, with no more than a promise and what ends it. */
-  #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+  #ask(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
     let traced: TracedSample | undefined;
     try {
       traced = tracedSample(sample, lane);
@@ -134,12 +154,12 @@ export class LoopScores {
     this.#metrics.began(lane, 1);
     const { source } = this.#parts;
     if (traced === undefined && source.scoreFor !== undefined) {
-      return source.scoreFor(this.#endsOf(lane), sample, lane, kept);
+      return source.scoreFor(this.#endsOf(lane), sample, lane, asked);
     }
     const ends = traced === undefined ? this.#endsOf(lane) : this.#ends(lane, traced);
     const rejected = (error: unknown): Promise<never> => rejection(error, ends);
     try {
-      return source.score(traced?.sample ?? sample, lane, kept).then(ends.settled, rejected);
+      return source.score(traced?.sample ?? sample, lane, asked).then(ends.settled, rejected);
     } catch (error) {
       return rejected(error);
     }
@@ -169,13 +189,13 @@ export class LoopScores {
   async #askGroup(
     samples: readonly RewardSample[],
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     const traced = samples.map((sample) => tracedSample(sample, lane));
     const sent = samples.map((sample, at) => traced[at]?.sample ?? sample);
     this.#metrics.began(lane, samples.length);
     try {
-      const outcomes = await this.#parts.source.scoreGroup(sent, lane, kept);
+      const outcomes = await this.#parts.source.scoreGroup(sent, lane, asked);
       for (const [at, outcome] of outcomes.entries()) this.#ended(lane, outcome, traced[at]);
       return outcomes;
     } catch (error) {
@@ -194,7 +214,7 @@ export class LoopScores {
     sample: RewardSample,
     lane: string,
     { index, known }: SamplePlace,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<SampleOutcome> {
     if (known !== undefined) {
       this.#answers.add(known);
@@ -202,9 +222,10 @@ export class LoopScores {
       return known;
     }
     const written = Promise.withResolvers<void>();
+    const { kept, signal } = asked ?? {};
     const both = kept === undefined ? written.promise : written.promise.then(() => kept);
     try {
-      const outcome = await this.#ask(sample, lane, both);
+      const outcome = await this.#ask(sample, lane, { kept: both, signal });
       await this.#parts.recorder?.write(index, sample, outcome, lane);
       return outcome;
     } finally {
@@ -222,12 +243,12 @@ export class LoopScores {
     samples: readonly RewardSample[],
     lane: string,
     places: readonly (SamplePlace | undefined)[],
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     const known = places.map((place) => place?.known);
     const scored = known.every((outcome) => outcome !== undefined)
       ? known
-      : await this.#askGroup(samples, lane, kept);
+      : await this.#askGroup(samples, lane, asked);
     const outcomes = scored.map((outcome, at) =>
       outcome.valid ? outcome : (known[at] ?? outcome),
     );

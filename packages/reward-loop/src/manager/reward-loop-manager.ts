@@ -58,6 +58,11 @@ export interface ScoreOptions {
    * other.
    */
   readonly lane?: string | undefined;
+  /**
+   * Gives the samples up: the promise rejects with the signal's reason at once, calls under way are
+   * aborted by the signal that their function has, and what they have used is paid.
+   */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const inTraining: ScoreOptions = {};
@@ -167,27 +172,30 @@ export class RewardLoopManager implements AsyncDisposable {
    * Rejects with RewardLoopOptionError, InvalidBatchError, RewardFailuresError
    * (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError,
    * RewardLoopClosedError, and with EndpointError where the reward model does not wake up or go to
-   * sleep.
+   * sleep; with the reason of `signal` as soon as that is aborted.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     checkOptions(scoreOptions satisfies TableOf<ScoreOptions>, options);
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
+    const { lane = "training", signal } = options;
     const shape = responseShape(data);
     const samples = samplesOf(data);
-    const outcomes = await this.#scores.awake(async () => {
-      const round = this.round(samples.length, options);
-      const scored = this.traits.scoresGroups
-        ? await byGroup(samples, (rows) =>
-            round.scoreGroup(rows.map((row) => itemAt(samples, row))),
-          )
-        : await Promise.all(samples.map((sample) => round.score(sample)));
-      if (!this.putsGroupsRight) return scored;
-      return byGroup(samples, async (rows, group) => {
-        const own = rows.map((row) => itemAt(scored, row));
-        // Without a `uid` they are no group that a mean could be of.
-        return group !== undefined || this.traits.postProcesses ? this.putRight(own) : own;
+    const scoring = (): Promise<readonly SampleOutcome[]> =>
+      this.#scores.awake(async () => {
+        const round = this.#scores.round(samples.length, { lane }, { signal });
+        const scored = this.traits.scoresGroups
+          ? await byGroup(samples, (rows) =>
+              round.scoreGroup(rows.map((row) => itemAt(samples, row))),
+            )
+          : await Promise.all(samples.map((sample) => round.score(sample)));
+        if (!this.putsGroupsRight) return scored;
+        return byGroup(samples, async (rows, group) => {
+          const own = rows.map((row) => itemAt(scored, row));
+          // Without a `uid` they are no group that a mean could be of.
+          return group !== undefined || this.traits.postProcesses ? this.putRight(own) : own;
+        });
       });
-    });
+    const outcomes = await (signal ? this.#scores.until(signal, scoring) : scoring());
     checkFailures(outcomes, this.#scores.onFailure);
     return this.assembleRewards(shape, outcomes);
   }
@@ -203,16 +211,20 @@ export class RewardLoopManager implements AsyncDisposable {
     } catch (error) {
       return Promise.reject(error);
     }
-    const { lane = "training" } = options;
+    const { lane = "training", signal } = options;
     this.#scores.expect(1);
-    return this.#scores.score(sample, lane);
+    if (signal === undefined) return this.#scores.score(sample, lane);
+    return this.#scores.until(signal, () => this.#scores.score(sample, lane, { signal }));
   }
 
   /**
    * Opens a round of `rows` samples that come one by one, to which the batch policies of
    * `onFailure` apply. Throws RewardLoopOptionError.
    */
-  round(rows: number, options: ScoreOptions & Pick<RoundOptions, "earlier"> = {}): ScoreRound {
+  round(
+    rows: number,
+    options: Pick<ScoreOptions, "lane"> & Pick<RoundOptions, "earlier"> = {},
+  ): ScoreRound {
     checkOptions(roundOptions satisfies TableOf<RoundOptions>, options);
     const { lane = "training", earlier } = options;
     return this.#scores.round(rows, { lane, earlier });
@@ -303,8 +315,9 @@ export class RewardLoopManager implements AsyncDisposable {
    * stand in line, so that its lane gets its share. Each sample has exactly one outcome, also when
    * workers or executors die meanwhile. `onFailure` applies with `fallback` only; the mean of a
    * group, and postProcessScores, need `groups`. Throws RewardLoopOptionError at once; its values
-   * reject as computeScore, and with RewardGroupError. The reward model is awake until the stream
-   * ends or is left.
+   * reject as computeScore, and with RewardGroupError. A stream that ends early (its `signal`, an
+   * error, a reader that leaves) gives up what is in progress. The reward model is awake until the
+   * stream ends or is left.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
@@ -313,9 +326,10 @@ export class RewardLoopManager implements AsyncDisposable {
     checkStream(samples, options);
     const scorer: StreamScorer = {
       room: this.#source,
-      score: (sample, lane, kept) => this.#scores.score(sample, lane, kept),
+      score: (sample, lane, asked) => this.#scores.score(sample, lane, asked),
       scoresGroups: this.traits.scoresGroups,
-      scoreGroup: (group, lane, kept) => this.#scores.scoreGroup(group, lane, kept),
+      scoreGroup: (group, lane, asked) => this.#scores.scoreGroup(group, lane, asked),
+      giveUp: (signal) => this.#scores.giveUp(signal),
       putRight: this.putsGroupsRight ? (outcomes) => this.putRight(outcomes) : undefined,
       watched: {
         spent: () => this.spent,

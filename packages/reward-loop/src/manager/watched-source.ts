@@ -8,7 +8,12 @@ import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
+import type {
+  AskedFor,
+  GroupScores,
+  PreparedReload,
+  RewardSource,
+} from "../pipeline/reward-source.ts";
 import type { LoopTally } from "./loop-tally.ts";
 
 export class WatchedSource implements RewardSource {
@@ -54,11 +59,11 @@ export class WatchedSource implements RewardSource {
     return this.#source.onRoom(listener);
   }
 
-  async score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+  async score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
     const begun = this.tally.begin(lane);
     let outcome: SampleOutcome | undefined;
     try {
-      outcome = await this.#source.score(sample, lane, kept);
+      outcome = await this.#source.score(sample, lane, asked);
       return outcome;
     } finally {
       this.tally.end(begun, outcome);
@@ -68,18 +73,22 @@ export class WatchedSource implements RewardSource {
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     const begun = samples.map(() => this.tally.begin(lane));
     let outcomes: readonly SampleOutcome[] | undefined;
     try {
-      outcomes = await this.#source.scoreGroup(samples, lane, kept);
+      outcomes = await this.#source.scoreGroup(samples, lane, asked);
       return outcomes;
     } finally {
       for (const [at, one] of begun.entries()) {
         this.tally.end(one, outcomes && itemAt(outcomes, at));
       }
     }
+  }
+
+  giveUp(signal: AbortSignal): void {
+    this.#source.giveUp(signal);
   }
 
   postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

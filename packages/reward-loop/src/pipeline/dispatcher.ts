@@ -18,7 +18,7 @@ import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Budget } from "../spend/cost-budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
-import type { ScoreEnds } from "./reward-source.ts";
+import type { AskedFor, ScoreEnds } from "./reward-source.ts";
 import { Submissions } from "./submissions.ts";
 import { notBegun, rejection } from "./submitted-sample.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
@@ -38,6 +38,8 @@ const HELD_PER_SLOT = 8;
 
 export class Dispatcher {
   #workers: readonly SupervisedWorker[];
+  /** Replaced ones that still have samples. */
+  #before: readonly SupervisedWorker[] = [];
   readonly #settings: RewardLoopSettings;
   readonly #budget: Budget | undefined;
   readonly #waiting: Lanes<SubmittedSample>;
@@ -61,7 +63,9 @@ export class Dispatcher {
       budget,
       ran: (latencyMs) => this.#brief.ended(latencyMs),
       lost: (submitted) => {
+        const { signal } = submitted;
         if (this.#closed) submitted.reject(new RewardLoopClosedError());
+        else if (signal?.aborted === true) submitted.reject(signal.reason);
         else this.#again.push(submitted);
       },
     });
@@ -74,6 +78,7 @@ export class Dispatcher {
    * have.
    */
   replaceWorkers(workers: readonly SupervisedWorker[]): void {
+    this.#before = [...this.#before, ...this.#workers].filter(({ load }) => load.held > 0);
     this.#workers = workers;
     this.#listenTo(workers);
     this.#pump();
@@ -111,11 +116,12 @@ export class Dispatcher {
   submit(
     sample: RewardSample,
     lane: string,
-    kept: Promise<void> | undefined,
+    asked: AskedFor | undefined,
     ends: ScoreEnds | undefined,
   ): Promise<SampleOutcome> {
     if (this.#closed) return rejection(new RewardLoopClosedError(), ends);
-    const submitted = this.#submissions.submit(sample, lane, kept, ends);
+    if (asked?.signal?.aborted === true) return rejection(asked.signal.reason, ends);
+    const submitted = this.#submissions.submit(sample, lane, asked, ends);
     const promise = this.#submissions.takePromise();
     if (isRecord(sample)) this.#begin(submitted);
     else submitted.refused(noSample(sample), itemAt(this.#workers, 0).version);
@@ -137,6 +143,16 @@ export class Dispatcher {
   /** Whether no sample waits for anything: the next one may be sent at once. */
   get #isIdle(): boolean {
     return this.#waiting.isEmpty && this.#again.length === 0 && this.#budget?.isEmpty !== true;
+  }
+
+  /** See RewardSource. */
+  giveUp(signal: AbortSignal): void {
+    const isOfIt = (submitted: SubmittedSample): boolean => submitted.signal === signal;
+    const waiting = [...this.#again.filter(isOfIt), ...this.#waiting.takeOut(isOfIt)];
+    this.#again = this.#again.filter((submitted) => !isOfIt(submitted));
+    for (const worker of [...this.#workers, ...this.#before]) worker.giveUp(signal);
+    for (const submitted of waiting) submitted.reject(signal.reason);
+    if (waiting.length > 0) this.#tell();
   }
 
   close(): void {

@@ -16,9 +16,21 @@ import { isGroup, memberFailuresIn } from "../sample/group-sample.ts";
 import { groupKeys, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
+/** How a sample without a known score is asked for. */
+interface Asking {
+  readonly ask: () => Promise<SampleOutcome>;
+  /** Aborted when its owner gives it up. */
+  readonly signal: AbortSignal | undefined;
+}
+
+interface UnderWay {
+  readonly asking: Promise<SampleOutcome>;
+  readonly signal: AbortSignal | undefined;
+}
+
 export class KnownScores {
   readonly #cache: ScoreCache | undefined;
-  readonly #underWay: Map<string, Promise<SampleOutcome>> = new Map();
+  readonly #underWay: Map<string, UnderWay> = new Map();
   #hasWarned = false;
 
   /**
@@ -30,15 +42,12 @@ export class KnownScores {
   }
 
   /**
-   * Its score, by `ask` if it has to be.
+   * Its score, by `ask` if it has to be. An equal sample whose owner gives it up meanwhile is asked
+   * for again.
    *
    * @param version of the function that is asked
    */
-  async of(
-    sample: RewardSample,
-    version: string,
-    ask: () => Promise<SampleOutcome>,
-  ): Promise<SampleOutcome> {
+  async of(sample: RewardSample, version: string, { ask, signal }: Asking): Promise<SampleOutcome> {
     const cache = this.#cache;
     const key = keyOf(sample);
     // It cannot travel either: the answer says why.
@@ -49,16 +58,18 @@ export class KnownScores {
     // Earlier versions have kept groups with a failure, too.
     if (known !== undefined && isWhole(known)) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
-    const first = this.#underWay.get(asked);
-    if (first !== undefined) {
-      const outcome = await first;
-      if (outcome.readsContext !== true) {
-        const { usageBefore: _, used: __, unknownUse: ___, hedges: ____, ...own } = outcome;
-        return { ...withOwnExtra(own), ...free };
+    // Nothing is awaited between the last look and the asking: it is asked for once.
+    for (let first = this.#underWay.get(asked); first !== undefined;) {
+      const outcome = await outcomeOf(first, signal);
+      if (outcome !== undefined) {
+        if (outcome.readsContext === true) break;
+        return joined(outcome);
       }
+      if (this.#underWay.get(asked) === first) this.#underWay.delete(asked);
+      first = this.#underWay.get(asked);
     }
     const asking = ask();
-    this.#underWay.set(asked, asking);
+    this.#underWay.set(asked, { asking, signal });
     try {
       const outcome = await asking;
       // The outcome's own version counts: its worker may have died, and a newer one have taken
@@ -69,7 +80,7 @@ export class KnownScores {
       }
       return outcome;
     } finally {
-      this.#underWay.delete(asked);
+      if (this.#underWay.get(asked)?.asking === asking) this.#underWay.delete(asked);
     }
   }
 
@@ -91,6 +102,27 @@ export class KnownScores {
       return undefined;
     }
   }
+}
+
+/**
+ * Returns the outcome of an equal sample. Undefined: its owner gave it up, and this one's did not.
+ */
+async function outcomeOf(
+  { asking, signal: its }: UnderWay,
+  signal: AbortSignal | undefined,
+): Promise<SampleOutcome | undefined> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (its?.aborted === true && signal?.aborted !== true) return undefined;
+    throw error;
+  }
+}
+
+/** Returns what the outcome of an equal sample is for one that was not asked for. */
+function joined(outcome: SampleOutcome): SampleOutcome {
+  const { usageBefore: _, used: __, unknownUse: ___, hedges: ____, ...own } = outcome;
+  return { ...withOwnExtra(own), ...free };
 }
 
 /** Returns its key. Undefined where it throws when it is read. */

@@ -21,7 +21,14 @@ import type { Budget } from "../spend/cost-budget.ts";
 import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { KnownScores } from "./known-scores.ts";
-import type { GroupScores, PreparedReload, RewardSource, ScoreEnds } from "./reward-source.ts";
+import { forPart } from "./reward-source.ts";
+import type {
+  AskedFor,
+  GroupScores,
+  PreparedReload,
+  RewardSource,
+  ScoreEnds,
+} from "./reward-source.ts";
 import { rejection } from "./submitted-sample.ts";
 import type { SharedLimiter } from "./shared-limiter.ts";
 import { SupervisedWorker } from "./supervised-worker.ts";
@@ -119,20 +126,22 @@ export class RewardPipeline implements RewardSource {
     return this.#dispatcher.onRoom(listener);
   }
 
-  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> =>
-      this.#dispatcher.submit(sample, lane, kept, undefined);
-    return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
+  score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome> {
+    if (this.#known === undefined) return this.#dispatcher.submit(sample, lane, asked, undefined);
+    return this.#known.of(sample, this.#version, {
+      signal: asked?.signal,
+      ask: () => this.#dispatcher.submit(sample, lane, asked, undefined),
+    });
   }
 
   scoreFor(
     ends: ScoreEnds,
     sample: RewardSample,
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<SampleOutcome> {
-    if (this.#known === undefined) return this.#dispatcher.submit(sample, lane, kept, ends);
-    return this.score(sample, lane, kept).then(ends.settled, (error: unknown) =>
+    if (this.#known === undefined) return this.#dispatcher.submit(sample, lane, asked, ends);
+    return this.score(sample, lane, asked).then(ends.settled, (error: unknown) =>
       rejection(error, ends),
     );
   }
@@ -140,13 +149,18 @@ export class RewardPipeline implements RewardSource {
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]> {
     if (!this.traits.scoresGroups) {
-      return Promise.all(samples.map((sample) => this.score(sample, lane)));
+      const each = forPart(asked);
+      return Promise.all(samples.map((sample) => this.score(sample, lane, each)));
     }
     const group = groupSampleOf(samples);
-    return outcomesOf(group, await this.score(group, lane, kept));
+    return outcomesOf(group, await this.score(group, lane, asked));
+  }
+
+  giveUp(signal: AbortSignal): void {
+    this.#dispatcher.giveUp(signal);
   }
 
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
@@ -198,19 +212,14 @@ export class RewardPipeline implements RewardSource {
     discard: () => Promise<void>,
   ): void {
     if (this.#closing !== undefined) {
-      this.#leave(discard());
+      holdUntilSettled(this.#leaving, discard());
       return;
     }
     const before = this.#workers;
     this.#workers = workers;
     this.#version = version;
     this.#dispatcher.replaceWorkers(workers);
-    for (const worker of before) this.#leave(worker.retire());
-  }
-
-  #leave(leaving: Promise<void>): void {
-    this.#leaving.add(leaving);
-    void leaving.then(() => this.#leaving.delete(leaving));
+    for (const worker of before) holdUntilSettled(this.#leaving, worker.retire());
   }
 
   /** Calls the worker with the least load, and another one if that dies or leaves meanwhile. */
@@ -236,6 +245,11 @@ export class RewardPipeline implements RewardSource {
       }
     }
   }
+}
+
+function holdUntilSettled(all: Set<Promise<void>>, one: Promise<void>): void {
+  all.add(one);
+  void one.then(() => all.delete(one));
 }
 
 function isScoreList(value: unknown): value is GroupScoreList {

@@ -32,6 +32,23 @@ export interface ScoreEnds {
   readonly rejected: (error: unknown) => void;
 }
 
+/** How a sample is asked for, beside its lane. */
+export interface AskedFor {
+  /**
+   * Resolves when the outcome is stored: a function that waits for calls begins the next one then.
+   * Used where one call is all that the sample needs: parts of a sample that waited for each
+   * other's slots might wait for ever.
+   */
+  readonly kept?: Promise<void> | undefined;
+  /** Aborted when nobody needs the outcome any more: see `giveUp`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Returns how the parts of a sample are asked for: none of them is what is stored. */
+export function forPart(asked: AskedFor | undefined): AskedFor | undefined {
+  return asked?.signal && { signal: asked.signal };
+}
+
 export interface RewardSource {
   /** The version of its functions, by their present texts and settings. */
   readonly version: string;
@@ -54,13 +71,10 @@ export interface RewardSource {
   onRoom(listener: () => void): () => void;
   /**
    * Rejects only when nothing can be scored any more: ExecutorStartError,
-   * RewardLoopWorkerLostError, RewardLoopClosedError.
-   *
-   * @param kept resolves when the outcome is stored: a function that waits for calls begins the
-   * next one then. Used where one call is all that the sample needs: parts of a sample that waited
-   * for each other's slots might wait for ever
+   * RewardLoopWorkerLostError, RewardLoopClosedError; and with its signal's reason, if it was given
+   * up.
    */
-  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome>;
+  score(sample: RewardSample, lane: string, asked?: AskedFor): Promise<SampleOutcome>;
   /**
    * `score` without a promise of their own for ends that only count, and never throw. Absent where
    * one outcome is made of others.
@@ -69,7 +83,7 @@ export interface RewardSource {
     ends: ScoreEnds,
     sample: RewardSample,
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<SampleOutcome>;
   /**
    * Scores all answers to one prompt, in their order: in one call where the function takes groups,
@@ -78,8 +92,13 @@ export interface RewardSource {
   scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
-    kept?: Promise<void>,
+    asked?: AskedFor,
   ): Promise<readonly SampleOutcome[]>;
+  /**
+   * The signal was aborted: samples that were asked for with it are not begun any more, and calls
+   * of theirs are aborted. Those that have no score then reject with its reason.
+   */
+  giveUp(signal: AbortSignal): void;
   /** Rejects as score. */
   postProcessScores(scores: GroupScoreList): Promise<GroupScores>;
   /**

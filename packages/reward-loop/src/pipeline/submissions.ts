@@ -7,7 +7,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { present } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
-import type { ScoreEnds } from "./reward-source.ts";
+import type { AskedFor, ScoreEnds } from "./reward-source.ts";
 import { SubmittedSample } from "./submitted-sample.ts";
 import type { Resolve, SampleOwner, SampleTerms } from "./submitted-sample.ts";
 
@@ -25,13 +25,13 @@ export class Submissions {
   submit(
     sample: RewardSample,
     lane: string,
-    kept: Promise<void> | undefined,
+    asked: AskedFor | undefined,
     ends: ScoreEnds | undefined,
   ): SubmittedSample {
     // Not `withResolvers`, whose object and second function would wait with each sample.
     this.#promise = new Promise(this.#keepResolve);
     const resolve = present(this.#resolve, "the function that resolves a promise");
-    return new SubmittedSample(sample, this.#termsOf(lane, ends), kept, resolve);
+    return new SubmittedSample(sample, this.#termsOf(lane, ends), asked, resolve);
   }
 
   /** Returns the promise of the sample that was submitted last, once. */

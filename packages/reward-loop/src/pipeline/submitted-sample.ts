@@ -9,7 +9,7 @@ import { NotEncodableError } from "@rayling/core";
 import { InvalidSampleError } from "@rayling/reward-manager-registry";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, Writable } from "../outcome.ts";
-import type { ScoreEnds } from "./reward-source.ts";
+import type { AskedFor, ScoreEnds } from "./reward-source.ts";
 import type { Budget, Use } from "../spend/cost-budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 
@@ -38,9 +38,8 @@ export type Resolve = (outcome: SampleOutcome | Promise<SampleOutcome>) => void;
 /** It has no private method: V8 gives each object of such a class 8 bytes more. */
 export class SubmittedSample {
   readonly sample: RewardSample;
-  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
-  readonly kept: Promise<void> | undefined;
   readonly #terms: SampleTerms;
+  readonly #asked: AskedFor | undefined;
   /** Undefined: it has settled. */
   #resolve: Resolve | undefined;
   readonly #account: SampleAccount | undefined;
@@ -52,19 +51,29 @@ export class SubmittedSample {
   constructor(
     sample: RewardSample,
     terms: SampleTerms,
-    kept: Promise<void> | undefined,
+    asked: AskedFor | undefined,
     resolve: Resolve,
   ) {
     const { budget } = terms.owner;
     this.sample = sample;
-    this.kept = kept;
     this.#terms = terms;
+    this.#asked = asked;
     this.#resolve = resolve;
     this.#account = budget && new SampleAccount(budget);
   }
 
   get lane(): string {
     return this.#terms.lane;
+  }
+
+  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
+  get kept(): Promise<void> | undefined {
+    return this.#asked?.kept;
+  }
+
+  /** Aborted when nobody needs its outcome any more. Undefined: somebody always does. */
+  get signal(): AbortSignal | undefined {
+    return this.#asked?.signal;
   }
 
   /** It stood in line, and is being sent. Time with a worker that died counts as waiting. */
@@ -82,7 +91,10 @@ export class SubmittedSample {
     outcome.version ??= version;
     if (outcome.valid || outcome.latencyMs > 0) this.#terms.owner.ran(outcome.latencyMs);
     if (this.#account !== undefined) outcome.cost = this.#account.settle(outcome);
-    this.resolve(outcome);
+    const { signal } = this;
+    // A score that was there first is paid for, and counts.
+    if (signal?.aborted === true && !outcome.valid) this.reject(signal.reason);
+    else this.resolve(outcome);
   }
 
   /** Resolves to whether a call of it may begin. */

@@ -48,8 +48,8 @@ export class SupervisedWorker {
   /** The life of the settled `#worker`, unless it is being replaced or lost. */
   #life: WorkerLife | undefined;
   readonly #deaths: DeathCount = new DeathCount();
-  #closed = false;
-  #isRetired = false;
+  /** "retired": it finishes what it has, and is closed then. */
+  #end: "retired" | "closed" | undefined;
   #traits: ExecutorTraits = noTraits;
   #hasAnswered = false;
   #state: "alive" | "replacing" | "lost" = "alive";
@@ -111,6 +111,11 @@ export class SupervisedWorker {
     this.load.release(1);
   }
 
+  /** Gives up the samples there that were asked for with this signal. */
+  giveUp(signal: AbortSignal): void {
+    this.#life?.giveUp(signal);
+  }
+
   /**
    * Calls the worker once, or its successor if there is none at the moment. Undefined if it died
    * during the call, or can score nothing any more.
@@ -119,7 +124,7 @@ export class SupervisedWorker {
     use: (worker: WorkerHandle) => ObjectRef<Value>,
   ): Promise<{ value: Value } | undefined> {
     const worker = await this.#worker;
-    if (this.#closed) throw new RewardLoopClosedError();
+    if (this.#end === "closed") throw new RewardLoopClosedError();
     try {
       const value = await ray.get(use(worker), PATIENT);
       this.#heardOf(worker);
@@ -132,13 +137,13 @@ export class SupervisedWorker {
 
   /** Closes the worker when all its samples are done. It gets no further samples. */
   async retire(): Promise<void> {
-    this.#isRetired = true;
+    this.#end ??= "retired";
     await this.load.whenIdle();
     await this.close();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#end = "closed";
     const worker = await this.#worker.catch(() => undefined);
     if (!ray.isInitialized()) return;
     if (worker !== undefined) await endActor(worker);
@@ -151,7 +156,7 @@ export class SupervisedWorker {
    * Rejects where the loop is closed.
    */
   async #isLost(error: unknown, worker: WorkerHandle): Promise<boolean> {
-    if (this.#closed) throw new RewardLoopClosedError();
+    if (this.#end === "closed") throw new RewardLoopClosedError();
     if (error instanceof ray.NotEncodableError) return false;
     if (error instanceof ray.SessionEndedError) {
       if (worker === this.#life?.worker) this.#lose(error, undefined);
@@ -160,7 +165,7 @@ export class SupervisedWorker {
     if (!isDeathOfWorker(error)) {
       if (!(await hasFailed(worker))) return false;
       if (worker === this.#life?.worker) this.#lose(error, worker);
-    } else if (this.#isRetired) {
+    } else if (this.#end === "retired") {
       // A retired worker gets no successor.
       this.#become("lost");
     } else if (worker === this.#life?.worker) this.#replace(error.deathCause.message);
@@ -255,7 +260,7 @@ export class SupervisedWorker {
     await endExecutors(this.name);
     // Their pending calls are cut off.
     await this.#options.limiter?.forget(this.name);
-    if (this.#closed) throw new RewardLoopClosedError();
+    if (this.#end === "closed") throw new RewardLoopClosedError();
     return this.#start();
   }
 }

@@ -55,6 +55,8 @@ export class WorkerLife {
   readonly #alone: Map<number, SubmittedSample> = new Map();
   /** Whether calls that asked in this turn may begin. */
   #answers: SpendAnswer[] = [];
+  /** Samples whose calls are to be aborted by the turn's last call. */
+  #givenUp: number[] = [];
   #count = 0;
   #isOver = false;
 
@@ -62,7 +64,11 @@ export class WorkerLife {
     this.worker = worker;
     this.#owner = owner;
     this.#exchange = new Exchange<number, SampleOutcome>({
-      call: (ids) => worker.take.remote(this.#chunkOf(ids)),
+      call: (ids, isLast) => {
+        const outcomes = worker.take.remote(this.#chunkOf(ids, isLast ? this.#givenUp : none));
+        if (isLast) this.#givenUp = [];
+        return outcomes;
+      },
       alone: (id) => this.#sendAlone(id),
       arrived: (ids, outcomes) => this.#arrived(ids, outcomes),
       withheld: ({ id }) => void this.#askWhy(id),
@@ -88,7 +94,20 @@ export class WorkerLife {
     this.#exchange.push(this.#count);
   }
 
-  #chunkOf(sent: readonly number[]): WorkChunk {
+  /** Behind all samples that are sent in this turn: they may be part of them. */
+  giveUp(signal: AbortSignal): void {
+    if (this.#isOver) return;
+    const before = this.#givenUp.length;
+    for (const [id, submitted] of this.#underWay.entries()) {
+      if (submitted.signal === signal) this.#givenUp.push(id);
+    }
+    for (const [id, submitted] of this.#alone) {
+      if (submitted.signal === signal) this.#givenUp.push(id);
+    }
+    if (this.#givenUp.length > before) this.#exchange.callSoon();
+  }
+
+  #chunkOf(sent: readonly number[], givenUp: readonly number[]): WorkChunk {
     const ids: number[] = [];
     const all: SubmittedSample[] = [];
     for (const id of sent) {
@@ -100,7 +119,9 @@ export class WorkerLife {
     const lane = all[0]?.lane ?? "";
     const isOne = all.every((one) => one.lane === lane);
     const samples = toTables(all.map(({ sample }) => sample));
-    return { ids, lanes: isOne ? lane : all.map((one) => one.lane), samples };
+    const lanes = isOne ? lane : all.map((one) => one.lane);
+    const mayBeGivenUp = all.some(({ signal }) => signal !== undefined);
+    return { ids, lanes, samples, mayBeGivenUp, givenUp };
   }
 
   #arrived(ids: readonly number[], outcomes: readonly SampleOutcome[]): void {
@@ -141,9 +162,10 @@ export class WorkerLife {
 
   /** Sends a sample in a call of its own, whose error names the place that cannot travel. */
   async #scoreAlone(id: number, submitted: SubmittedSample): Promise<void> {
-    const { sample, lane } = submitted;
+    const { sample, lane, signal } = submitted;
+    const alone = { id, lane, mayBeGivenUp: signal !== undefined };
     try {
-      const outcome = await ray.get(this.worker.scoreAlone.remote(sample, lane, id), PATIENT);
+      const outcome = await ray.get(this.worker.scoreAlone.remote(sample, alone), PATIENT);
       submitted.answered(outcome, this.#owner.version);
       this.#owner.heardOf(this.worker);
       this.#owner.release(1);
@@ -209,6 +231,8 @@ export class WorkerLife {
     }
   }
 }
+
+const none: readonly number[] = [];
 
 /** Reads a stream that says something now and then: such waiting does not count as stuck. */
 async function* readings<Reading>(stream: ObjectRefGenerator<Reading>): AsyncGenerator<Reading> {

@@ -1,6 +1,7 @@
 /**
- * A sample at its worker whose attempts have a total time: its measurements, its signal, and the
- * promise of its outcome, which settles when its time is over even if a call of it goes on.
+ * A sample at its worker whose attempts may end before they have an outcome, because their total
+ * time is over or nobody needs it any more: its measurements, its signal, and the promise of its
+ * outcome, which settles then even if a call of it goes on.
  *
  * The calls that are at work then are given up, and the outcome waits until each has said what it
  * used: at once where the function heeds its signal, else as long as its executor takes to answer
@@ -9,9 +10,10 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CallSignal } from "../faults/call-signal.ts";
-import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
+import { givenUpFailure, retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
 import type { SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
 import { beyond, lastUsageOf, together } from "../spend/usage.ts";
+import { isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, FollowedCalls, PendingCall } from "./endpoint-call.ts";
 import type { SharedTimer, TimedSample, TotalTimes } from "./total-time.ts";
 
@@ -34,32 +36,36 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   /** Its outcome, once its time is over. */
   #late: SampleOutcome | undefined = undefined;
   readonly #totalMs: number;
-  readonly #timer: SharedTimer;
-  readonly #place: number;
+  /** Undefined: its attempts may take as long as they do. */
+  readonly #timer: SharedTimer | undefined = undefined;
+  readonly #place: number = 0;
   readonly #resolve: (outcome: SampleOutcome | Promise<never>) => void;
 
   private constructor(
     { sample, lane, id }: Given,
-    times: TotalTimes,
+    times: TotalTimes | undefined,
     resolve: (outcome: SampleOutcome | Promise<never>) => void,
   ) {
     this.sample = sample;
     this.lane = lane;
     this.id = id;
     this.#resolve = resolve;
-    this.#totalMs = times.totalMs;
+    this.#totalMs = times?.totalMs ?? Infinity;
+    if (times === undefined) return;
     const { timer, place } = times.begin(this);
     this.#timer = timer;
     this.#place = place;
   }
 
   /**
-   * Resolves to the outcome of its attempts, or to why there is none when its time is over. Rejects
-   * as they do.
+   * Resolves to the outcome of its attempts, or to why there is none when its time is over, or it
+   * is given up. Rejects as they do.
+   *
+   * @param times undefined: without a total time
    */
   static outcome(
     given: Given,
-    times: TotalTimes,
+    times: TotalTimes | undefined,
     attempts: (sample: SampleInTime) => Promise<SampleOutcome>,
   ): Promise<SampleOutcome> {
     return new Promise((resolve) => {
@@ -69,18 +75,31 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   }
 
   late(): void {
-    const { heldBack, kept, measured } = this;
+    const { heldBack } = this;
     const error =
       heldBack === undefined
         ? totalTimeoutFailure(this.#totalMs)
         : retryBudgetFailure(this.#totalMs, heldBack);
+    this.#end(error, error);
+  }
+
+  /** Nobody needs its outcome any more. */
+  giveUp(): void {
+    if (this.#late !== undefined) return;
+    this.#timer?.leave(this.#place);
+    this.#end(givenUpFailure, isNeedless);
+  }
+
+  /** @param reason why its calls are aborted */
+  #end(error: ScoreFailure, reason: unknown): void {
+    const { kept, measured } = this;
     // Taken before the abort, which settles an attempt that has not begun without counting it.
     this.#late =
       kept === undefined
         ? { valid: false, error, latencyMs: 0, ...measured }
         : { ...kept, ...measured };
     try {
-      this.signal.abort(error);
+      this.signal.abort(reason);
     } finally {
       this.#endLate();
     }
@@ -119,12 +138,12 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   }
 
   #settled(outcome: SampleOutcome): void {
-    this.#timer.leave(this.#place);
+    this.#timer?.leave(this.#place);
     if (this.#late === undefined) this.#resolve(outcome);
   }
 
   #rejected(reason: unknown): void {
-    this.#timer.leave(this.#place);
+    this.#timer?.leave(this.#place);
     const failed = Promise.reject(reason);
     // Nobody hears of it where its time is over.
     failed.catch(() => undefined);

@@ -37,7 +37,7 @@ export interface AttemptedSample {
   readonly lane: string;
   /** The id under which its calls are asked for. Undefined: it does not ask. */
   readonly id: number | undefined;
-  /** Aborted when its total time is over. */
+  /** Aborted when its total time is over, or it is given up. */
   readonly signal: SignalOfCall | undefined;
   /** Its measurements so far, as they go into its outcome. */
   readonly measured: {
@@ -58,7 +58,7 @@ export interface AttemptedSample {
    * part of `measured.usageBefore`.
    */
   kept: ValidOutcome | undefined;
-  /** Follows its calls, where its time may be over before they are. */
+  /** Follows its calls, where it may end before they do. */
   readonly calls?: FollowedCalls | undefined;
 }
 
@@ -89,8 +89,8 @@ export interface CallOptions {
   readonly pair?: SubmitOptions["pair"];
 }
 
-/** The other call of a hedge has answered. */
-export const isNeedless = new DOMException("another call of it was quicker", "AbortError");
+/** The other call of a hedge has answered, or nobody waits for the sample any more. */
+export const isNeedless = new DOMException("its result is no longer needed", "AbortError");
 
 /**
  * No async function where nothing is to be waited for, and no functions of its own: the job hears

@@ -27,6 +27,7 @@ import { ExecutorPool } from "./executors/pool/executor-pool.ts";
 import type { JobEnds } from "./executors/job.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
+import type { AttemptTerms } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
 import { SpendRequests } from "./spend-requests.ts";
 import type { SpendAnswer, SpendNote } from "./spend-requests.ts";
@@ -49,6 +50,16 @@ export interface WorkChunk {
   /** One for each sample, or one for all. */
   readonly lanes: readonly string[] | string;
   readonly samples: readonly Table<RewardSample>[];
+  /** Some of them may be given up before they have their outcome. */
+  readonly mayBeGivenUp: boolean;
+  /** Ids of samples, of this chunk or earlier ones, whose outcome nobody needs any more. */
+  readonly givenUp: readonly number[];
+}
+
+/** How a sample travels in a call of its own. */
+export interface SentAlone extends AttemptTerms {
+  /** Under which it asks whether it may spend, and is given up. */
+  readonly id: number;
 }
 
 /**
@@ -84,6 +95,7 @@ export class RewardLoopWorker {
       new LimiterClient(limiter.handle, limiter.holder, policy.limits.settings);
     this.#attempts = new ScoreAttempts(policy, {
       run: (sample, id, ends, options) => this.#pool.score(sample, id, ends, options),
+      giveUp: (ids) => this.#pool.giveUp(ids),
       slots,
       limiter: this.#limiter,
       spending: asksToSpend ? this.#spending : undefined,
@@ -159,12 +171,20 @@ export class RewardLoopWorker {
   /**
    * Begins the samples of the chunk, if any, and resolves to all outcomes that are ready by then.
    */
-  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows<SampleOutcome>> {
+  async take({
+    ids,
+    lanes,
+    samples,
+    mayBeGivenUp,
+    givenUp,
+  }: WorkChunk): Promise<NumberedRows<SampleOutcome>> {
     const given = fromTables(samples);
+    const ofAll = typeof lanes === "string" ? { lane: lanes, mayBeGivenUp } : undefined;
     for (let at = 0; at < given.length; at++) {
-      const lane = typeof lanes === "string" ? lanes : itemAt(lanes, at);
-      this.#attempts.begin(itemAt(given, at), lane, itemAt(ids, at), this.#ends);
+      const terms = ofAll ?? { lane: itemAt(lanes, at), mayBeGivenUp };
+      this.#attempts.begin(itemAt(given, at), terms, itemAt(ids, at), this.#ends);
     }
+    if (givenUp.length > 0) this.#attempts.giveUp(new Set(givenUp));
     return this.#outbox.exchange(ids.length);
   }
 
@@ -182,17 +202,15 @@ export class RewardLoopWorker {
    * @param lane in which it shares the endpoint
    */
   async computeScore(sample: RewardSample, lane: string = "training"): Promise<SampleOutcome> {
-    return this.#attempts.score(scoredFields(sample), lane);
+    return this.#attempts.score(scoredFields(sample), { lane });
   }
 
   /**
    * Scores a sample of the loop, or a group, that travels in a call of its own. Rejects as
    * computeScore.
-   *
-   * @param id under which it asks whether it may spend
    */
-  async scoreAlone(sample: RewardSample, lane: string, id: number): Promise<SampleOutcome> {
-    return this.#attempts.score(sample, lane, id);
+  async scoreAlone(sample: RewardSample, alone: SentAlone): Promise<SampleOutcome> {
+    return this.#attempts.score(sample, alone, alone.id);
   }
 
   /**

@@ -30,6 +30,16 @@ export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
   readonly slots: Slots;
   /** Called when a sample begins or ends its wait for the next try without a slot. */
   readonly onPause: (change: 1 | -1) => void;
+  /** Gives up the runs under these ids of samples without policies. */
+  readonly giveUp: (ids: ReadonlySet<number>) => void;
+}
+
+/** How a sample is attempted: one object for all that were sent together. */
+export interface AttemptTerms {
+  /** The lane of its first attempt. */
+  readonly lane: string;
+  /** `giveUp` may be called with its id. */
+  readonly mayBeGivenUp?: boolean | undefined;
 }
 
 export class ScoreAttempts {
@@ -42,6 +52,8 @@ export class ScoreAttempts {
   readonly #isPlain: boolean;
   /** Options of a sample without policies. */
   readonly #plain: SubmitOptions;
+  /** Samples with policies that may be given up, by their ids. */
+  readonly #mayBeGivenUp: Map<number, SampleInTime> = new Map();
 
   constructor(settings: PolicySettings, parts: AttemptParts) {
     const { totalTimeoutMs } = settings;
@@ -64,26 +76,49 @@ export class ScoreAttempts {
   /**
    * Rejects only as `run` and the limiter do: when nothing can be scored any more.
    *
-   * @param id under which its calls are asked for, where spending has a cap; without one it does
-   * not ask
+   * @param id under which its calls are asked for, where spending has a cap, and given up; without
+   * one it does not ask
    */
-  score(sample: RewardSample, lane: string, id?: number): Promise<SampleOutcome> {
-    if (!this.#isPlain) return this.#withPolicies({ sample, lane, id });
-    return new Promise((settled, rejected) => this.begin(sample, lane, 0, { settled, rejected }));
+  score(sample: RewardSample, terms: AttemptTerms, id?: number): Promise<SampleOutcome> {
+    if (!this.#isPlain) return this.#withPolicies(sample, terms, id);
+    return new Promise((settled, rejected) =>
+      this.begin(sample, terms, id ?? 0, { settled, rejected }),
+    );
   }
 
   /** `score` where no promise is made for a sample without policies. */
-  begin(sample: RewardSample, lane: string, id: number, ends: JobEnds): void {
+  begin(sample: RewardSample, terms: AttemptTerms, id: number, ends: JobEnds): void {
     if (this.#isPlain) return this.#parts.run(sample, id, ends, this.#plain);
-    this.#withPolicies({ sample, lane, id }).then(
+    this.#withPolicies(sample, terms, id).then(
       (outcome) => ends.settled(outcome, id),
       (error: unknown) => ends.rejected(error, id),
     );
   }
 
-  #withPolicies(given: Pick<AttemptedSample, "sample" | "lane" | "id">): Promise<SampleOutcome> {
-    if (this.#times !== undefined) {
-      return SampleInTime.outcome(given, this.#times, (sample) => this.#untilDone(sample));
+  /**
+   * Aborts all calls of these samples and settles them as given up, once each has said what it
+   * used. Ids of samples that have settled are ignored.
+   */
+  giveUp(ids: ReadonlySet<number>): void {
+    for (const id of ids) this.#mayBeGivenUp.get(id)?.giveUp();
+    if (!this.#isPlain) return;
+    this.#parts.slots.giveUp(ids);
+    this.#parts.giveUp(ids);
+  }
+
+  #withPolicies(
+    sample: RewardSample,
+    { lane, mayBeGivenUp = false }: AttemptTerms,
+    id: number | undefined,
+  ): Promise<SampleOutcome> {
+    const given = { sample, lane, id };
+    const isFollowed = mayBeGivenUp && id !== undefined;
+    if (this.#times !== undefined || isFollowed) {
+      return SampleInTime.outcome(given, this.#times, (timed) => {
+        if (!isFollowed) return this.#untilDone(timed);
+        this.#mayBeGivenUp.set(id, timed);
+        return this.#untilDone(timed).finally(() => this.#mayBeGivenUp.delete(id));
+      });
     }
     const measured = { attempts: 0, waitedMs: 0 };
     const rest = { signal: undefined, measured, heldBack: undefined, kept: undefined };

@@ -26,6 +26,8 @@ export function readyOf({
 export interface SlotUser {
   /** It has to wait for its slot. */
   waits?(): void;
+  /** These are given up: it may be one of them. */
+  givenUp?(ids: ReadonlySet<number>): void;
   begin(): void;
 }
 
@@ -49,6 +51,11 @@ export class Slots {
       this.#free -= 1;
       user.begin();
     }
+  }
+
+  /** Tells those who wait which of them are given up: they take their slot in their turn. */
+  giveUp(ids: ReadonlySet<number>): void {
+    for (const user of this.#waiting) user.givenUp?.(ids);
   }
 
   leave(): void {

@@ -28,6 +28,7 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
     limiter: undefined,
     slots: new Slots(1_000),
     onPause: () => undefined,
+    giveUp: () => undefined,
     run: (sample, id, ends, options) => {
       const one: Sent = {
         text: typeof sample.response === "string" ? sample.response : "",
@@ -47,7 +48,7 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
     },
   });
   for (let n = 0; n < 100; n++) {
-    const score = attempts.score(sampleOf("taught"), "training");
+    const score = attempts.score(sampleOf("taught"), { lane: "training" });
     await turn();
     sent.pop()?.settle(valid);
     await score;
@@ -67,20 +68,20 @@ const valid: SampleOutcome = {
 test("a call that loses its executor after its second one went out takes no more of the budget", async () => {
   // What is saved is 1 and a share of 100 calls.
   const { attempts, sent } = await taught(0.015);
-  /** Whatever goes out looks for calls that are late. */
   const another = async (): Promise<void> => {
-    const score = attempts.score(sampleOf("another"), "training");
+    const score = attempts.score(sampleOf("another"), { lane: "training" });
     await turn();
     sent.findLast(({ text }) => text === "another")?.settle(valid);
     await score;
   };
   const late = async (text: string): Promise<Sent> => {
-    scores.push(attempts.score(sampleOf(text), "training"));
+    scores.push(attempts.score(sampleOf(text), { lane: "training" }));
     await turn();
     const first = sent.at(-1) as Sent;
     first.ageMs = 1000;
     await another();
-    expect(sent.filter((one) => one.text === text)).toHaveLength(2);
+    // When it is looked for: 10 ms after it was sent.
+    await expect.poll(() => sent.filter((one) => one.text === text)).toHaveLength(2);
     return first;
   };
   const scores: Promise<{ readonly valid: boolean }>[] = [];
@@ -96,7 +97,7 @@ test("a call that loses its executor after its second one went out takes no more
 
 test("a call that has failed gets no second one", async () => {
   const { attempts, sent } = await taught(1);
-  const scores = ["a", "b"].map((text) => attempts.score(sampleOf(text), "training"));
+  const scores = ["a", "b"].map((text) => attempts.score(sampleOf(text), { lane: "training" }));
   await turn();
   const [a, b] = sent as [Sent, Sent];
   a.ageMs = 1000;
@@ -126,14 +127,13 @@ describe("both calls of a hedge are paid for, where both have answered", () => {
       [1, 0],
     ] as const) {
       const { attempts, sent } = await taught(1);
-      const score = attempts.score(sampleOf("late"), "training");
+      const score = attempts.score(sampleOf("late"), { lane: "training" });
       await turn();
       const [first] = sent;
       if (first !== undefined) first.ageMs = 1000;
-      void attempts.score(sampleOf("another"), "training");
-      await turn();
-      const calls = sent.filter(({ text }) => text === "late");
-      expect(calls).toHaveLength(2);
+      const callsOf = (): readonly Sent[] => sent.filter(({ text }) => text === "late");
+      await expect.poll(callsOf).toHaveLength(2);
+      const calls = callsOf();
       for (const at of order) calls[at]?.settle(at === 0 ? { ...one } : { ...other });
       const outcome = await score;
       expect(wholeUsageOf(outcome)?.totalTokens).toBe(8);

@@ -6,7 +6,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, ScoredSample } from "../../outcome.ts";
-import type { RewardSource } from "../../pipeline/reward-source.ts";
+import type { AskedFor, RewardSource } from "../../pipeline/reward-source.ts";
 import { Flattened } from "./flattened.ts";
 import { ProgressCounter } from "./score-progress.ts";
 import type { RewardProgress, WatchedLoop } from "./score-progress.ts";
@@ -14,6 +14,7 @@ import { StreamInput } from "./stream-input.ts";
 import type { Samples } from "./stream-input.ts";
 import { GroupGathering } from "./stream-groups.ts";
 import type { Member, StreamGroups, Unit } from "./stream-groups.ts";
+import { StreamSamples } from "./stream-samples.ts";
 
 /** How a stream of samples is scored. */
 export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> {
@@ -47,9 +48,9 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
    */
   readonly drain?: AbortSignal | undefined;
   /**
-   * Stops the stream: it rejects with the signal's reason. Calls in flight are not aborted: they
-   * keep their slots until they end, by themselves, by `timeoutMs` or `totalTimeoutMs`, or with the
-   * loop, and their outcomes are dropped; so are samples that stand in line, once they are scored.
+   * Stops the stream: it rejects with the signal's reason. Samples that stand in line are not
+   * begun, and calls in flight are aborted, by the signal that their function has. The stream is
+   * left in the same way by a reader that ends early, and after an error.
    */
   readonly signal?: AbortSignal | undefined;
 }
@@ -58,18 +59,16 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
 export interface StreamScorer {
   /** Tells whether there is room for a sample. */
   readonly room: Pick<RewardSource, "hasRoomFor" | "onRoom">;
-  readonly score: (
-    sample: RewardSample,
-    lane: string,
-    kept: Promise<void> | undefined,
-  ) => Promise<SampleOutcome>;
+  readonly score: (sample: RewardSample, lane: string, asked: AskedFor) => Promise<SampleOutcome>;
   /** Whether the function scores whole groups. */
   readonly scoresGroups: boolean;
   readonly scoreGroup: (
     samples: readonly RewardSample[],
     lane: string,
-    kept: Promise<void> | undefined,
+    asked: AskedFor,
   ) => Promise<readonly SampleOutcome[]>;
+  /** Gives up what was asked for with this signal, which was aborted. */
+  readonly giveUp: (signal: AbortSignal) => void;
   /** Undefined: it changes nothing. */
   readonly putRight:
     | ((outcomes: readonly SampleOutcome[]) => Promise<readonly SampleOutcome[]>)
@@ -98,6 +97,7 @@ class ScoreStream<Sample extends RewardSample> {
   readonly #gathering: GroupGathering<Sample> | undefined;
   #finished: ScoredSample<Sample>[] = [];
   #failure: { readonly error: unknown } | undefined;
+  readonly #samples: StreamSamples;
   #isDraining: boolean;
   /** Samples of the input so far, and those of them that have no outcome of before. */
   #read = 0;
@@ -127,6 +127,7 @@ class ScoreStream<Sample extends RewardSample> {
       },
     });
     this.#scorer = scorer;
+    this.#samples = new StreamSamples(scorer.giveUp);
     this.#options = options;
     this.#lane = lane;
     this.#isDraining = drain?.aborted === true;
@@ -158,6 +159,9 @@ class ScoreStream<Sample extends RewardSample> {
       yield (this.#gathering?.leave() ?? []).map((one) => scoredOf(one));
     } finally {
       stop();
+      if (this.#underWay > 0) {
+        this.#samples.giveUp(new DOMException("the stream was left", "AbortError"));
+      }
       await this.#input.close();
     }
   }
@@ -212,6 +216,8 @@ class ScoreStream<Sample extends RewardSample> {
 
   #fail(error: unknown): void {
     this.#failure ??= { error };
+    // At once: the reader may look at the stream much later.
+    this.#samples.giveUp(this.#failure.error);
     this.#wake();
   }
 
@@ -247,7 +253,11 @@ class ScoreStream<Sample extends RewardSample> {
     this.#counter?.started(index);
     const kept = this.#keeping();
     try {
-      const outcome = await this.#scorer.score(sample, this.#lane, kept?.promise);
+      const outcome = await this.#scorer.score(
+        sample,
+        this.#lane,
+        this.#samples.askedFor(kept?.promise),
+      );
       const scored = { index, sample, outcome };
       if (onOutcome !== undefined) await onOutcome(scored);
       this.#counter?.finished(index, outcome);
@@ -286,13 +296,14 @@ class ScoreStream<Sample extends RewardSample> {
     for (const { index } of asked) this.#counter?.started(index);
     const samples = members.map(({ sample }) => sample);
     const kept = this.#keeping();
+    const wanted = this.#samples.askedFor(kept?.promise);
     try {
       const outcomes =
         asked.length === 0
           ? []
           : scoresGroups
-            ? await scoreGroup(samples, this.#lane, kept?.promise)
-            : await Promise.all(samples.map((one) => score(one, this.#lane, kept?.promise)));
+            ? await scoreGroup(samples, this.#lane, wanted)
+            : await Promise.all(samples.map((one) => score(one, this.#lane, wanted)));
       await this.#keep(members, outcomes);
     } finally {
       kept?.resolve();

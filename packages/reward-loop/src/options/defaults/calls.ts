@@ -27,7 +27,7 @@ export type TableOf<Options> = Readonly<Record<keyof Options, Option>>;
 const lane = { lane: option(text, undefined) };
 
 /** ScoreOptions. */
-export const scoreOptions = lane;
+export const scoreOptions = { ...lane, signal: option(signal, undefined) };
 
 /** StreamGroups. */
 export const groupOptions = {

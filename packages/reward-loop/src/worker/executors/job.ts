@@ -94,6 +94,8 @@ export interface JobPast {
   readonly isToAsk: boolean;
   /** It blocked a new executor, and gets a second start for that. */
   readonly isSecondStart: boolean;
+  /** It was given up, without a signal. */
+  readonly isGivenUp: boolean;
   /**
    * Where it may run: "shared" with others; "alone" after a loss without a known culprit; "fresh"
    * (alone, in a thread that has run nothing else) if a thread was lost again.
@@ -106,6 +108,7 @@ const noPast: JobPast = {
   version: undefined,
   isToAsk: false,
   isSecondStart: false,
+  isGivenUp: false,
   place: "shared",
 };
 
@@ -151,6 +154,11 @@ export class Job {
     return this.#options.signal;
   }
 
+  /** Nobody needs its result any more. */
+  get isNeedless(): boolean {
+    return this.signal?.aborted === true || this.past.isGivenUp;
+  }
+
   /** Resolves when it may begin once more. Undefined: at once. */
   get beforeAgain(): (() => Promise<void>) | undefined {
     const { call } = this.#options;
@@ -178,6 +186,10 @@ export class Job {
   /** It waits for a slot. */
   waits(): void {
     this.#waitedMs = -performance.now();
+  }
+
+  givenUp(ids: ReadonlySet<number>): void {
+    if (this.sample !== undefined && ids.has(this.id)) this.note({ isGivenUp: true });
   }
 
   /** It has its slot, if it takes one. */

@@ -162,6 +162,15 @@ export class SupervisedExecutor {
     this.#calls.send(run);
   }
 
+  /** Gives up the pending runs of the jobs that the test is true for. */
+  giveUp(test: (job: Job) => boolean): void {
+    for (const run of this.#runs.pending.values()) {
+      if (!test(run.job) || run.givenUpAt !== undefined) continue;
+      run.job.note({ isGivenUp: true });
+      this.#giveUp(run);
+    }
+  }
+
   /** Rejects when the executor has died. */
   breathe(): Promise<SignOfLife> {
     return this.#calls.breathe();
@@ -194,7 +203,7 @@ export class SupervisedExecutor {
     const { job } = run;
     this.#watch.heard();
     if (this.#runs.answered(run)) {
-      this.#stoodReady(run, isReply(reply) ? reply.latencyMs : 0);
+      stoodReady(this.#runs, run, isReply(reply) ? reply.latencyMs : 0);
       settleByReply(job, reply, run.used);
     }
     job.over();
@@ -202,14 +211,6 @@ export class SupervisedExecutor {
       this.#overlaps ||= reply.overlaps;
       if (reply.ok || reply.latencyMs > 0) this.#brief.ended(reply.latencyMs);
     }
-  }
-
-  /** Records how long the job was in the executor before it ran. */
-  #stoodReady(run: SentRun, workedMs: number): void {
-    const { job } = run;
-    const isInLine = this.#runs.ready > 0 && job.sample !== undefined;
-    if (!isInLine) return;
-    job.readyMs = Math.max(0, performance.now() - this.#runs.slots.sentAt(run.slot) - workedMs);
   }
 
   /** One function for all runs: each that may be given up keeps it. */
@@ -221,7 +222,7 @@ export class SupervisedExecutor {
     if (!isInLine) return this.#watch.givenUp();
     // If it has begun meanwhile, its result is ignored.
     this.#runs.setAside(run);
-    this.#stoodReady(run, 0);
+    stoodReady(this.#runs, run, 0);
     settleGivenUp(run.job);
     this.#owner.changed();
   };
@@ -235,7 +236,7 @@ export class SupervisedExecutor {
   /** Settles a run that goes on, or that ended its thread. */
   #settleInvalid(run: SentRun, failure: ScoreFailure, ageMs: number): void {
     this.#runs.setAside(run);
-    this.#stoodReady(run, ageMs);
+    stoodReady(this.#runs, run, ageMs);
     settleInvalid(run.job, failure, ageMs, run);
   }
 
@@ -281,4 +282,11 @@ export class SupervisedExecutor {
     for (const { job } of overdue) job.over();
     this.#owner.ended(this, { ...end, blamed: isKnown, again, suspects });
   }
+}
+
+/** Records how long the job was in the executor before it ran. */
+function stoodReady({ ready, slots }: SentRuns, { job, slot }: SentRun, workedMs: number): void {
+  const isInLine = ready > 0 && job.sample !== undefined;
+  if (!isInLine) return;
+  job.readyMs = Math.max(0, performance.now() - slots.sentAt(slot) - workedMs);
 }

@@ -122,6 +122,17 @@ export class ExecutorPool {
     else options.slots.enter(job);
   }
 
+  /** Gives up the samples of these ids. Those that have their outcome are passed over. */
+  giveUp(ids: ReadonlySet<number>): void {
+    const isOfThem = ({ id, sample }: Job): boolean => sample !== undefined && ids.has(id);
+    const waiting = [...this.#waiting.filter(isOfThem), ...this.#quarantine.takeOut(isOfThem)];
+    this.#waiting = this.#waiting.filter((job) => !isOfThem(job));
+    for (const job of waiting) giveUp(job);
+    for (const executor of [...this.#executors, ...this.#quarantine.executors]) {
+      executor.giveUp(isOfThem);
+    }
+  }
+
   async close(): Promise<void> {
     this.#fail(new RewardLoopClosedError());
     await Promise.all([...this.#executors, this.#quarantine].map((one) => one.stop()));
@@ -137,6 +148,8 @@ export class ExecutorPool {
       job.reject(this.#failure.error);
       return job.over();
     }
+    // In a turn of its own: the next one may be given up as well, as soon as it begins.
+    if (job.past.isGivenUp) return queueMicrotask(() => giveUp(job));
     this.#demand.came();
     const isPlain = job.pair === undefined && job.signal === undefined;
     const executor =
@@ -220,8 +233,8 @@ export class ExecutorPool {
       let at = 0;
       let job = this.#waiting[0];
       let executor: SupervisedExecutor | undefined;
-      while (job !== undefined && job.signal?.aborted !== true) {
-        executor = this.#executorFor(job);
+      while (job !== undefined && !job.isNeedless) {
+        executor = executorFor(job, this.#executors, this.#settings.executors);
         if (executor !== undefined) break;
         job = this.#waiting[++at];
       }
@@ -232,22 +245,16 @@ export class ExecutorPool {
     }
   }
 
-  #executorFor(job: Job): SupervisedExecutor | undefined {
-    // With one executor both calls are in it.
-    if (job.pair === undefined || this.#settings.executors === 1)
-      return leastLoaded(this.#executors);
-    return leastLoaded([...this.#executors].filter((executor) => !isBeside(job, executor)));
-  }
-
   #ended(executor: SupervisedExecutor, end: ExecutorEnd): void {
     const wasPooled = this.#executors.delete(executor);
     this.#starts.starting.delete(executor);
     this.#quarantine.ended(executor);
-    for (const job of end.suspects) {
+    const { again: others, suspects } = stillNeeded(end);
+    for (const job of suspects) {
       job.note({ place: job.past.place === "shared" ? "alone" : "fresh" });
     }
-    const again = this.#asking.ask(end.again);
-    this.#quarantine.push(...this.#asking.ask(end.suspects));
+    const again = this.#asking.ask(others);
+    this.#quarantine.push(...this.#asking.ask(suspects));
     this.#waiting.unshift(...again.filter((job) => job.past.place === "shared"));
     this.#quarantine.unshift(...again.filter((job) => job.past.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
@@ -295,4 +302,21 @@ function leastLoaded(executors: Iterable<SupervisedExecutor>): SupervisedExecuto
     if (executor.hasRoom && (least === undefined || executor.load < least.load)) least = executor;
   }
   return least;
+}
+
+/** @param most with one executor both calls of a hedge are in it */
+function executorFor(
+  job: Job,
+  executors: ReadonlySet<SupervisedExecutor>,
+  most: number,
+): SupervisedExecutor | undefined {
+  if (job.pair === undefined || most === 1) return leastLoaded(executors);
+  return leastLoaded([...executors].filter((executor) => !isBeside(job, executor)));
+}
+
+/** Settles the jobs that were given up: they do not run again. */
+function stillNeeded({ again, suspects }: ExecutorEnd): Pick<ExecutorEnd, "again" | "suspects"> {
+  for (const job of [...again, ...suspects]) if (job.past.isGivenUp) giveUp(job);
+  const isNeeded = ({ past }: Job): boolean => !past.isGivenUp;
+  return { again: again.filter(isNeeded), suspects: suspects.filter(isNeeded) };
 }

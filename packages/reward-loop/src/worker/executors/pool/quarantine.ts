@@ -59,6 +59,18 @@ export class Quarantine {
     await executor?.stop();
   }
 
+  /** The present executor, if there is one. */
+  get executors(): readonly SupervisedExecutor[] {
+    return this.#executor === undefined ? [] : [this.#executor];
+  }
+
+  /** Takes the suspects out that the test is true for. */
+  takeOut(test: (suspect: Job) => boolean): Job[] {
+    const taken = this.#suspects.filter(test);
+    this.#suspects = this.#suspects.filter((suspect) => !test(suspect));
+    return taken;
+  }
+
   /** Takes all suspects out. */
   drain(): Job[] {
     return this.#suspects.splice(0);
