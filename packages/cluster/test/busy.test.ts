@@ -13,7 +13,7 @@ import {
   dialOnce,
   findCredentials,
 } from "@rayling/core/cluster";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { makeCertificate } from "../src/index.ts";
 import type { BusyListenerSettings } from "./fixtures/busy-listener.ts";
 
@@ -24,10 +24,15 @@ const toListener = { peerId: "the listener", explain: never };
 const patient = { ...toListener, mayBeBusy: true };
 
 let folder: string;
-let worker: Worker;
-let release: () => void;
-let ways: { readonly path: Address; readonly tcp: Address; readonly tls: Address };
-const open: Channel[] = [];
+
+interface Listener {
+  readonly ways: { readonly path: Address; readonly tcp: Address; readonly tls: Address };
+  /** Its thread computes from now on, until it is released. */
+  readonly hold: () => Promise<void>;
+  readonly release: () => void;
+  /** They are closed when the test is over. */
+  readonly open: Channel[];
+}
 
 const credentials = () => {
   const found = findCredentials(folder, true);
@@ -35,14 +40,14 @@ const credentials = () => {
   return { credentials: found.credentials };
 };
 
-/** The thread listens on a path, on a port and for TLS, and is held. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-busy-"));
   await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function start(): Promise<void> {
+/** A thread listens on a path, on a port and for TLS. */
+async function start({ onTestFinished }: TestContext): Promise<Listener> {
   const released = new SharedArrayBuffer(4);
   const place = { host: "127.0.0.1", port: 0 };
   const path: Address = { place: { path: join(folder, `door-${Math.random()}`) }, token };
@@ -54,35 +59,36 @@ async function start(): Promise<void> {
     ],
     released,
   };
-  worker = new Worker(new URL("fixtures/busy-listener.ts", import.meta.url), { workerData });
+  const worker = new Worker(new URL("fixtures/busy-listener.ts", import.meta.url), { workerData });
   const [addresses] = (await once(worker, "message")) as [[string, AddressInfo, AddressInfo]];
   const at = ({ port }: AddressInfo, isSecure: boolean): Address => ({
     place: { host: "127.0.0.1", port },
     token,
     isSecure,
   });
-  ways = { path, tcp: at(addresses[1], false), tls: at(addresses[2], true) };
-  release = () => {
+  const release = (): void => {
     Atomics.store(new Int32Array(released), 0, 1);
     Atomics.notify(new Int32Array(released), 0);
   };
+  const open: Channel[] = [];
+  onTestFinished(async () => {
+    for (const channel of open) channel.close({ kind: "shutdown", message: "the test is over" });
+    release();
+    await worker.terminate();
+  });
+  return {
+    ways: { path, tcp: at(addresses[1], false), tls: at(addresses[2], true) },
+    hold: async () => {
+      worker.postMessage("hold");
+      await once(worker, "message");
+    },
+    release,
+    open,
+  };
 }
-
-async function hold(): Promise<void> {
-  worker.postMessage("hold");
-  await once(worker, "message");
-}
-
-afterEach(async () => {
-  for (const channel of open.splice(0)) {
-    channel.close({ kind: "shutdown", message: "the test is over" });
-  }
-  release();
-  await worker.terminate();
-});
 
 /** Connections that wait for the thread, though whoever made them has gone: until its system takes no more. */
-async function fill({ place }: Address): Promise<void> {
+async function fill({ place }: Address, { expect: within }: TestContext): Promise<void> {
   const { port } = place as { readonly port: number };
   const most = Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8"));
   for (let left = most + 1; left > 0; left = most + 1 - waitingAt(port)) {
@@ -91,7 +97,7 @@ async function fill({ place }: Address): Promise<void> {
       connect({ host: "127.0.0.1", port }, () => (made += 1)).on("error", () => undefined),
     );
     // Others wait there, too, and may come meanwhile: the last ones may find no room.
-    await expect
+    await within
       .poll(() => made === sockets.length || waitingAt(port) > most, { interval: 5 })
       .toBe(true);
     for (const socket of sockets) socket.destroy();
@@ -108,100 +114,109 @@ function waitingAt(port: number): number {
   throw new Error(`nobody listens on port ${port}`);
 }
 
-const dials: readonly ((options: typeof toListener) => Promise<Channel>)[] = [
+const dialsTo = ({
+  ways,
+}: Listener): readonly ((options: typeof toListener) => Promise<Channel>)[] => [
   (options) => dialOnce(ways.path, hello, options),
   (options) => dialOnce(ways.tcp, hello, options),
   (options) => dialLink(ways.tcp, hello, options),
   (options) => dialLink(ways.tls, hello, { ...options, network: credentials() }),
 ];
 
-test("who dials a host waits until it answers, over a path, a port and TLS; who dials an agent does not", async () => {
-  await start();
-  await hold();
-  const waiting = dials.map((dial) => dial(patient));
-  const impatient = await Promise.allSettled(dials.map((dial) => dial(toListener)));
-  for (const outcome of impatient) {
-    expect(outcome).toMatchObject({
-      reason: { message: "the listener cannot be reached: it did not answer within 5 s" },
-    });
-  }
-  release();
-  const channels = await Promise.all(waiting);
-  open.push(...channels);
-  for (const channel of channels) {
-    const answered = new Promise<Uint8Array>((resolve) => {
-      channel.onMessage(({ bytes }) => resolve(bytes));
-    });
-    channel.send({ bytes: Uint8Array.of(1, 2, 3), buffers: [] });
-    expect([...(await answered)]).toEqual([1, 2, 3]);
-  }
-});
-
-test("a link that is cut goes on with a host that is busy for longer than a cut may last", async () => {
-  await start();
-  const link = await dialLink(ways.tcp, hello, {
-    ...patient,
-    network: { reconnectTimeoutMs: 300 },
+// They wait, each for some seconds: side by side.
+describe.concurrent("a host that computes", () => {
+  test("who dials a host waits until it answers, over a path, a port and TLS; who dials an agent does not", async (context) => {
+    const listener = await start(context);
+    const { hold, release, open } = listener;
+    const dials = dialsTo(listener);
+    await hold();
+    const waiting = dials.map((dial) => dial(patient));
+    const impatient = await Promise.allSettled(dials.map((dial) => dial(toListener)));
+    for (const outcome of impatient) {
+      expect(outcome).toMatchObject({
+        reason: { message: "the listener cannot be reached: it did not answer within 5 s" },
+      });
+    }
+    release();
+    const channels = await Promise.all(waiting);
+    open.push(...channels);
+    for (const channel of channels) {
+      const answered = new Promise<Uint8Array>((resolve) => {
+        channel.onMessage(({ bytes }) => resolve(bytes));
+      });
+      channel.send({ bytes: Uint8Array.of(1, 2, 3), buffers: [] });
+      expect([...(await answered)]).toEqual([1, 2, 3]);
+    }
   });
-  open.push(link);
-  const answers: number[] = [];
-  const answered = new Promise<void>((resolve) => {
-    link.onMessage(({ bytes }) => {
-      if (answers.push(...bytes) === 2) resolve();
-    });
-  });
-  link.send({ bytes: Uint8Array.of(1), buffers: [] });
-  await hold();
-  link.connection.cut();
-  link.send({ bytes: Uint8Array.of(2), buffers: [] });
-  // As long as somebody else waits for an agent: longer than a cut may last.
-  await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("within 5 s");
-  expect(link.isOpen).toBe(true);
-  release();
-  await answered;
-  expect(answers).toEqual([1, 2]);
-  expect(link.connection.cuts).toBe(1);
-});
 
-test("who waits for a host makes one connection to it, however long it takes", async () => {
-  let count = 0;
-  // It takes connections, as the system does for a thread that computes, and says nothing.
-  const server = createServer(() => (count += 1));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const address: Address = { place: { host: "127.0.0.1", port }, token };
-  const waiting = dialOnce(address, hello, patient);
-  waiting.catch(() => undefined);
-  for (const others of [1, 2]) {
-    await expect(dialOnce(address, hello, toListener)).rejects.toThrow("did not answer within 5 s");
-    expect(count).toBe(1 + others);
-  }
-  server.close();
-});
-
-test.runIf(process.platform === "linux")(
-  "a link to a host that computes lives on while so many wait there that its system answers nobody else",
-  async () => {
-    await start();
+  test("a link that is cut goes on with a host that is busy for longer than a cut may last", async (context) => {
+    const { ways, hold, release, open } = await start(context);
     const link = await dialLink(ways.tcp, hello, {
       ...patient,
       network: { reconnectTimeoutMs: 300 },
     });
     open.push(link);
-    const answered = new Promise<Uint8Array>((resolve) => {
-      link.onMessage(({ bytes }) => resolve(bytes));
+    const answers: number[] = [];
+    const answered = new Promise<void>((resolve) => {
+      link.onMessage(({ bytes }) => {
+        if (answers.push(...bytes) === 2) resolve();
+      });
     });
-    await hold();
     link.send({ bytes: Uint8Array.of(1), buffers: [] });
-    await fill(ways.tcp);
-    // Longer than its heartbeat is waited for, which cannot be made.
-    for (let times = 0; times < 2; times++) {
-      await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
-    }
-    expect([link.isOpen, link.connection.cuts]).toEqual([true, 0]);
+    await hold();
+    link.connection.cut();
+    link.send({ bytes: Uint8Array.of(2), buffers: [] });
+    // As long as somebody else waits for an agent: longer than a cut may last.
+    await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("within 5 s");
+    expect(link.isOpen).toBe(true);
     release();
-    expect([...(await answered)]).toEqual([1]);
-    expect(link.connection.cuts).toBe(0);
-  },
-);
+    await answered;
+    expect(answers).toEqual([1, 2]);
+    expect(link.connection.cuts).toBe(1);
+  });
+
+  test("who waits for a host makes one connection to it, however long it takes", async () => {
+    let count = 0;
+    // It takes connections, as the system does for a thread that computes, and says nothing.
+    const server = createServer(() => (count += 1));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const address: Address = { place: { host: "127.0.0.1", port }, token };
+    const waiting = dialOnce(address, hello, patient);
+    waiting.catch(() => undefined);
+    for (const others of [1, 2]) {
+      await expect(dialOnce(address, hello, toListener)).rejects.toThrow(
+        "did not answer within 5 s",
+      );
+      expect(count).toBe(1 + others);
+    }
+    server.close();
+  });
+
+  test.runIf(process.platform === "linux")(
+    "a link to a host that computes lives on while so many wait there that its system answers nobody else",
+    async (context) => {
+      const { ways, hold, release, open } = await start(context);
+      const link = await dialLink(ways.tcp, hello, {
+        ...patient,
+        network: { reconnectTimeoutMs: 300 },
+      });
+      open.push(link);
+      const answered = new Promise<Uint8Array>((resolve) => {
+        link.onMessage(({ bytes }) => resolve(bytes));
+      });
+      await hold();
+      link.send({ bytes: Uint8Array.of(1), buffers: [] });
+      await fill(ways.tcp, context);
+      // Longer than its heartbeat is waited for, which cannot be made.
+      for (let times = 0; times < 2; times++) {
+        await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
+      }
+      expect([link.isOpen, link.connection.cuts]).toEqual([true, 0]);
+      release();
+      expect([...(await answered)]).toEqual([1]);
+      expect(link.connection.cuts).toBe(0);
+    },
+  );
+});

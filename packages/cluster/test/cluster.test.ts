@@ -18,6 +18,7 @@ import {
 } from "@rayling/core/cluster";
 import { wrap } from "comlink";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
   type AgentOptions,
@@ -313,7 +314,7 @@ describe("machines with an agent", () => {
     try {
       await init();
       const far = Far.options(on(await nodeNamed("one"))).remote();
-      const count = 200_000;
+      const count = sized({ gate: 50_000, full: 200_000 });
       await ray.get(far.sayNumbers.remote(count));
       // Numbers, and below 0 how many of them are missing.
       const seen = (): readonly number[] =>

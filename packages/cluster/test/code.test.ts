@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
 import { npmProject, pnpmProject, sources, writeFiles } from "./fixtures/users-project.ts";
 
 const cli = fileURLToPath(new URL("../../rayling/dist/cli/main.js", import.meta.url));
@@ -127,32 +128,37 @@ say(await ray.get(there.run.remote(double.options(await far()))));
 await ray.shutdown();
 `;
 
-  test.each([
-    ["npm", npmProject],
+  // All others have packages of npm; those of pnpm are links.
+  const installed = [
     ["pnpm", pnpmProject],
-  ] as const)("an actor runs with the packages that %s installed", async (_, make) => {
-    await make(project, main);
-    const { address, told } = await agent([], hidden);
-    const heard = await drive(address, join(project, "package.json"));
-    expect(heard.slice(0, 3)).toEqual(["<YOU><YOU>", [true, false], "some data"]);
-    const { module, cwd } = heard[3] as { module: string; cwd: string };
-    expect(module).toMatch(new RegExp(`^file://${cache}/.*/files/src/greeter.ts$`));
-    expect(module).toContain(cwd);
-    expect(heard[4]).toEqual([
-      [true, "hmpf", "too rude: hmpf"],
-      [true, "hmpf", "too rude: hmpf"],
-    ]);
-    const [local, remote] = heard[5] as [string[], string[]];
-    expect(local).toHaveLength(1);
-    expect(local[0]).toContain(`${project}/src/greeter.ts:35:11`);
-    expect(remote).toEqual(local);
-    expect(heard.slice(6)).toEqual(["through a queue there", 42]);
-    expect(told("took code")).toHaveLength(1);
-    // The same once more, by another driver: nothing is sent.
-    expect((await drive(address, project)).slice(6)).toEqual(["through a queue there", 42]);
-    expect(told("took code")).toHaveLength(1);
-    expect(told("joined")).toHaveLength(2);
-  });
+    ["npm", npmProject],
+  ] as const;
+  test.each(sized({ gate: installed.slice(0, 1), full: [...installed] }))(
+    "an actor runs with the packages that %s installed",
+    async (_, make) => {
+      await make(project, main);
+      const { address, told } = await agent([], hidden);
+      const heard = await drive(address, join(project, "package.json"));
+      expect(heard.slice(0, 3)).toEqual(["<YOU><YOU>", [true, false], "some data"]);
+      const { module, cwd } = heard[3] as { module: string; cwd: string };
+      expect(module).toMatch(new RegExp(`^file://${cache}/.*/files/src/greeter.ts$`));
+      expect(module).toContain(cwd);
+      expect(heard[4]).toEqual([
+        [true, "hmpf", "too rude: hmpf"],
+        [true, "hmpf", "too rude: hmpf"],
+      ]);
+      const [local, remote] = heard[5] as [string[], string[]];
+      expect(local).toHaveLength(1);
+      expect(local[0]).toContain(`${project}/src/greeter.ts:35:11`);
+      expect(remote).toEqual(local);
+      expect(heard.slice(6)).toEqual(["through a queue there", 42]);
+      expect(told("took code")).toHaveLength(1);
+      // The same once more, by another driver: nothing is sent.
+      expect((await drive(address, project)).slice(6)).toEqual(["through a queue there", 42]);
+      expect(told("took code")).toHaveLength(1);
+      expect(told("joined")).toHaveLength(2);
+    },
+  );
 
   test("a disk that is full is said, and nothing is left on it", async () => {
     await npmProject(
@@ -290,26 +296,31 @@ await ray.shutdown();
   expect(told("took code")).toHaveLength(1);
 });
 
-test.each([
+/** A folder is brought as it is by the case above, too. */
+const brought: readonly [string, readonly string[]][] = [
   ["the modules", ["--working-dir"]],
   ["a folder", ["--working-dir", "."]],
-])("rayling run brings %s for a script that says nothing of it", async (_, flags) => {
-  await npmProject(
-    project,
-    `import { renameSync } from "node:fs";
+];
+test.each(sized({ gate: brought.slice(0, 1), full: brought }))(
+  "rayling run brings %s for a script that says nothing of it",
+  async (_, flags) => {
+    await npmProject(
+      project,
+      `import { renameSync } from "node:fs";
 await ray.init({ numCpus: 0 });
 say(await ray.get(Greeter.remote().greet.remote("you")));
 renameSync("src", "away");
 say(await ray.get(Greeter.remote().greet.remote("all")));
 await ray.shutdown();\n`,
-  );
-  const { address, told } = await agent();
-  expect(await said(cli, "run", "src/main.ts", "--nodes", address, ...flags)).toEqual([
-    "<YOU><YOU>",
-    "<ALL><ALL>",
-  ]);
-  expect(told("took code")).toHaveLength(1);
-});
+    );
+    const { address, told } = await agent();
+    expect(await said(cli, "run", "src/main.ts", "--nodes", address, ...flags)).toEqual([
+      "<YOU><YOU>",
+      "<ALL><ALL>",
+    ]);
+    expect(told("took code")).toHaveLength(1);
+  },
+);
 
 test("a module that was imported later is brought when it is needed", async () => {
   await npmProject(

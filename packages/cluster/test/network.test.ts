@@ -241,37 +241,44 @@ describe.skipIf(reason !== undefined)(
       },
     );
 
-    test("a machine that cannot be reached for too long is lost: what waits settles, what may restart does so elsewhere, and its hosts end", async () => {
-      const [one] = await twoImpatient();
-      const stays = Far.options(await on("one")).remote();
-      const moves = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
-      const { pid } = await ray.get(stays.where.remote());
-      const before = await ray.get(moves.where.remote());
-      const waiting = Array.from({ length: 10_000 }, () => stays.add.remote(1));
-      await ray.get(waiting[0] as ray.ObjectRef<number>);
-      one.machine.pull();
-      const settled = timer();
-      await expect(ray.get(waiting)).rejects.toMatchObject({ deathCause: { kind: "node-died" } });
-      const outcomes = await Promise.allSettled(waiting.map((ref) => ray.get(ref)));
-      const done = outcomes.filter(({ status }) => status === "fulfilled").length;
-      settled("a cable that stays pulled, nobody waits longer than 0.5 s", {
-        answered: done,
-        lost: outcomes.length - done,
-      });
-      // In order, and then no more.
-      expect(outcomes.slice(0, done).every(({ status }) => status === "fulfilled")).toBe(true);
-      expect(outcomes.slice(done).every(({ status }) => status === "rejected")).toBe(true);
-      await expect.poll(() => isAlive("one"), patience).toBe(false);
-      const after = await ray.get(moves.where.remote());
-      settled("the same, until its actor answers elsewhere", {});
-      expect(after.nodeId).not.toBe(before.nodeId);
-      await expect.poll(() => isRunning(pid) || isRunning(before.pid), patience).toBe(false);
-      // The machine takes the next driver.
-      one.machine.plug();
-      await ray.shutdown();
-      await ray.init({ numCpus: 0, nodes: [one.address], tls });
-      expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
-    });
+    test.runIf(
+      inFull(
+        "it waits for timeouts of TCP; the simulated world has machines that fall silent, packages/cluster/test/cluster.test.ts and lost-machine.test.ts what comes of one that is lost",
+      ),
+    )(
+      "a machine that cannot be reached for too long is lost: what waits settles, what may restart does so elsewhere, and its hosts end",
+      async () => {
+        const [one] = await twoImpatient();
+        const stays = Far.options(await on("one")).remote();
+        const moves = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
+        const { pid } = await ray.get(stays.where.remote());
+        const before = await ray.get(moves.where.remote());
+        const waiting = Array.from({ length: 10_000 }, () => stays.add.remote(1));
+        await ray.get(waiting[0] as ray.ObjectRef<number>);
+        one.machine.pull();
+        const settled = timer();
+        await expect(ray.get(waiting)).rejects.toMatchObject({ deathCause: { kind: "node-died" } });
+        const outcomes = await Promise.allSettled(waiting.map((ref) => ray.get(ref)));
+        const done = outcomes.filter(({ status }) => status === "fulfilled").length;
+        settled("a cable that stays pulled, nobody waits longer than 0.5 s", {
+          answered: done,
+          lost: outcomes.length - done,
+        });
+        // In order, and then no more.
+        expect(outcomes.slice(0, done).every(({ status }) => status === "fulfilled")).toBe(true);
+        expect(outcomes.slice(done).every(({ status }) => status === "rejected")).toBe(true);
+        await expect.poll(() => isAlive("one"), patience).toBe(false);
+        const after = await ray.get(moves.where.remote());
+        settled("the same, until its actor answers elsewhere", {});
+        expect(after.nodeId).not.toBe(before.nodeId);
+        await expect.poll(() => isRunning(pid) || isRunning(before.pid), patience).toBe(false);
+        // The machine takes the next driver.
+        one.machine.plug();
+        await ray.shutdown();
+        await ray.init({ numCpus: 0, nodes: [one.address], tls });
+        expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+      },
+    );
 
     test
       .runIf(
@@ -366,24 +373,27 @@ describe.skipIf(reason !== undefined)(
       },
     );
 
-    test("a driver that is killed leaves nothing on the machine, which takes the next one", async () => {
-      const { address } = await far("one", 500);
-      const previous = process.env["RAYLING_TLS"];
-      process.env["RAYLING_TLS"] = tls;
-      try {
-        const [driver, text] = await line([process.execPath, driverMain, address, "hang"]);
-        const [, pid] = text.split(" ");
-        expect(isRunning(Number(pid))).toBe(true);
-        driver.kill("SIGKILL");
-        const settled = timer();
-        await expect.poll(() => isRunning(Number(pid)), patience).toBe(false);
-        settled("a driver that is killed, until its hosts are gone", {});
-        await ray.init({ numCpus: 0, nodes: [address] });
-        expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
-      } finally {
-        if (previous === undefined) delete process.env["RAYLING_TLS"];
-        else process.env["RAYLING_TLS"] = previous;
-      }
-    });
+    test.runIf(inFull("packages/cluster/test/cluster.test.ts kills a driver, too"))(
+      "a driver that is killed leaves nothing on the machine, which takes the next one",
+      async () => {
+        const { address } = await far("one", 500);
+        const previous = process.env["RAYLING_TLS"];
+        process.env["RAYLING_TLS"] = tls;
+        try {
+          const [driver, text] = await line([process.execPath, driverMain, address, "hang"]);
+          const [, pid] = text.split(" ");
+          expect(isRunning(Number(pid))).toBe(true);
+          driver.kill("SIGKILL");
+          const settled = timer();
+          await expect.poll(() => isRunning(Number(pid)), patience).toBe(false);
+          settled("a driver that is killed, until its hosts are gone", {});
+          await ray.init({ numCpus: 0, nodes: [address] });
+          expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+        } finally {
+          if (previous === undefined) delete process.env["RAYLING_TLS"];
+          else process.env["RAYLING_TLS"] = previous;
+        }
+      },
+    );
   },
 );

@@ -21,6 +21,7 @@ import {
   NodeAddressError,
   startAgent,
 } from "../src/index.ts";
+import { inFull, sized } from "../../../test/fixtures/suite.ts";
 import { RawPeer } from "../../../test/fixtures/wire.ts";
 import { Far } from "./fixtures/actors.ts";
 
@@ -75,20 +76,24 @@ describe("machines with certificates of one authority", () => {
     ]);
   });
 
-  test.each([
-    ["", "exit"],
+  const ways: readonly [string, string][] = [
     [", also while it writes something else", "exit-busy"],
-  ])("hear the goodbye of a driver that ends without shutdown%s", async (_, how) => {
-    const agent = await agentWith({ tls, reconnectTimeoutMs: 600_000 });
-    const main = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
-    const driver = spawn(process.execPath, [main, agent.address, how], {
-      stdio: "ignore",
-      env: { ...process.env, RAYLING_TLS: tls },
-    });
-    const [code] = (await once(driver, "exit")) as [number];
-    expect(code).toBe(0);
-    await expect.poll(() => agent.hostCount).toBe(0);
-  });
+    ["", "exit"],
+  ];
+  test.each(sized({ gate: ways.slice(0, 1), full: ways }))(
+    "hear the goodbye of a driver that ends without shutdown%s",
+    async (_, how) => {
+      const agent = await agentWith({ tls, reconnectTimeoutMs: 600_000 });
+      const main = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
+      const driver = spawn(process.execPath, [main, agent.address, how], {
+        stdio: "ignore",
+        env: { ...process.env, RAYLING_TLS: tls },
+      });
+      const [code] = (await once(driver, "exit")) as [number];
+      expect(code).toBe(0);
+      await expect.poll(() => agent.hostCount).toBe(0);
+    },
+  );
 
   test("take three files in place of a folder", async () => {
     const files = {
@@ -266,9 +271,12 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
 
 describe("an actor that cannot reach another", () => {
   test("hears why, and the other stays reachable for those who can", async () => {
-    const bare = await agentWith({ nodeName: "bare" });
-    const secure = await agentWith({ tls, nodeName: "secure" });
-    await ray.init({ numCpus: 0, nodes: [bare.address, secure.address], tls });
+    // As long as an actor looks for a way to another.
+    const reconnectTimeoutMs = 2000;
+    const bare = await agentWith({ nodeName: "bare", reconnectTimeoutMs });
+    const secure = await agentWith({ tls, nodeName: "secure", reconnectTimeoutMs });
+    const nodes = [bare.address, secure.address];
+    await ray.init({ numCpus: 0, nodes, tls, reconnectTimeoutMs });
     const outside = Far.options(await on("bare")).remote();
     const inside = Far.options(await on("secure")).remote();
     expect(await ray.get(inside.add.remote(1))).toBe(1);
@@ -464,7 +472,11 @@ describe("what does not fit is told with what to do", () => {
     expect((error as Error).message).toMatch(message);
   });
 
-  test("a server that never answers", async () => {
+  test.runIf(
+    inFull(
+      "it waits for 5 s; packages/cluster/test/busy.test.ts dials who does not answer, over TLS",
+    ),
+  )("a server that never answers", async () => {
     const server = createServer();
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
