@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { sized } from "../fixtures/suite.ts";
+import { inFull, sized } from "../fixtures/suite.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
@@ -122,43 +122,49 @@ test("the published runs and ours, in short", async () => {
   await expect(other).rejects.toThrow(/its scale is 5000, not 500/);
 });
 
-test("all runs have the recipe's rows and one of ours, and what keeps calls from the judge keeps the scores", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const json = join(folder, "figures.json");
-  const size = ["--scale", "5000", "--steps", "3", "--prompts", "16", "--parallel", "3"];
-  const answers = sized({
-    gate: ["answers", "answers-cache", "answers-cascade"],
-    full: ["answers", "answers-join", "answers-cache", "answers-cascade"],
-  });
-  const only = ["streaming-1", "recipe-one-step-pipeline-decoupled", ...answers].join(",");
-  const flags = ["--run", "all", ...size, "--only", only, "--json", json, "--report", folder];
-  await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
-  const { rows } = JSON.parse(await readFile(json, "utf8")) as { rows: SavingRow[] };
-  expect(rows.map(({ plan }) => `${plan.run} ${plan.name}`)).toEqual([
-    "7b-megatron recipe-one-step-pipeline-decoupled",
-    "7b-megatron streaming-1",
-    ...answers.map((name) => `7b-megatron ${name}`),
-    "7b-fsdp streaming-1",
-    "3b-fsdp streaming-1",
-    "3b-megatron streaming-1",
-  ]);
-  const named = (name: string): SavingRow => {
-    const row = rows.find(({ plan }) => plan.name === name);
-    if (row === undefined) throw new Error(`there is no row ${name}`);
-    return row;
-  };
-  const all = named("answers");
-  expect([all.samples, all.scored, all.calls]).toEqual([240, 240, 240]);
-  for (const name of answers.slice(1)) {
-    const { verdicts, meanScore, calls, scored } = named(name);
-    expect([name, verdicts, meanScore, scored]).toEqual([name, all.verdicts, all.meanScore, 240]);
-    expect(calls).toBeLessThan(240);
-    expect(calls).toBeGreaterThan(0);
-  }
-});
+test.runIf(
+  inFull(
+    "nine trainings; packages/reward-loop/test has what joins, caches and cascades, and the rows above show that each sample is scored once",
+  ),
+)(
+  "all runs have the recipe's rows and one of ours, and what keeps calls from the judge keeps the scores",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const json = join(folder, "figures.json");
+    const size = ["--scale", "5000", "--steps", "3", "--prompts", "16", "--parallel", "3"];
+    const answers = ["answers", "answers-join", "answers-cache", "answers-cascade"];
+    const only = ["streaming-1", "recipe-one-step-pipeline-decoupled", ...answers].join(",");
+    const flags = ["--run", "all", ...size, "--only", only, "--json", json, "--report", folder];
+    await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
+    const { rows } = JSON.parse(await readFile(json, "utf8")) as { rows: SavingRow[] };
+    expect(rows.map(({ plan }) => `${plan.run} ${plan.name}`)).toEqual([
+      "7b-megatron recipe-one-step-pipeline-decoupled",
+      "7b-megatron streaming-1",
+      ...answers.map((name) => `7b-megatron ${name}`),
+      "7b-fsdp streaming-1",
+      "3b-fsdp streaming-1",
+      "3b-megatron streaming-1",
+    ]);
+    const named = (name: string): SavingRow => {
+      const row = rows.find(({ plan }) => plan.name === name);
+      if (row === undefined) throw new Error(`there is no row ${name}`);
+      return row;
+    };
+    const all = named("answers");
+    expect([all.samples, all.scored, all.calls]).toEqual([240, 240, 240]);
+    for (const name of answers.slice(1)) {
+      const { verdicts, meanScore, calls, scored } = named(name);
+      expect([name, verdicts, meanScore, scored]).toEqual([name, all.verdicts, all.meanScore, 240]);
+      expect(calls).toBeLessThan(240);
+      expect(calls).toBeGreaterThan(0);
+    }
+  },
+);
 
-test("the times of each step are those of a folder, where it has them", async () => {
+test.runIf(
+  inFull("it decides how long the bench's policies take; the rows above have the recipe's means"),
+)("the times of each step are those of a folder, where it has them", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const timers = ["adv", "gen", "old_log_prob", "ref", "update_actor"];
@@ -181,7 +187,9 @@ test("the times of each step are those of a folder, where it has them", async ()
   ]);
 });
 
-test("rows are chosen by their schedules, and of those by their names", async () => {
+test.runIf(
+  inFull("the rows above are chosen by their names, and what cannot be chosen is refused below"),
+)("rows are chosen by their schedules, and of those by their names", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const rowsOf = async (...flags: string[]): Promise<string[]> => {
