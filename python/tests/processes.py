@@ -6,10 +6,25 @@ import os
 import select
 import signal
 import time
+import unittest
 from collections.abc import Callable
+from typing import Any, TypeVar
+
+Test = TypeVar("Test", bound=Callable[..., Any])
 
 #: Only keeps a test that fails from holding up the rest.
 LONGEST_MS = 120_000
+
+#: Whether they run in the gate, which does without some of them.
+IN_GATE = os.environ.get("RAYLING_TEST_SUITE") == "gate"
+
+
+def only_in_full(reason: str) -> Callable[[Test], Test]:
+    """The gate does without the test.
+
+    :param reason: why, and what in the gate notices the same fault
+    """
+    return unittest.skipIf(IN_GATE, reason)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 
 os.environ.setdefault("RAYLING_NODE", str(ROOT / "node_modules/.bin/node"))
 
-from processes import wait_for  # noqa: E402
+from processes import IN_GATE, only_in_full, wait_for  # noqa: E402
 
 import rayling.verl  # noqa: E402
 from rayling import score_host  # noqa: E402
@@ -75,25 +75,45 @@ def left_in(folder: str) -> list[str]:
 needs_proc = unittest.skipUnless(Path("/proc/self").exists(), "processes are found in /proc")
 
 
-@needs_proc
-class FunctionTest(unittest.IsolatedAsyncioTestCase):
-    """One loop a test, shared as by default, in a folder of its own."""
+class InFolder:
+    """Loops, shared as by default, in a folder of their own."""
 
-    def setUp(self) -> None:
+    def __init__(self) -> None:
         folder = tempfile.TemporaryDirectory(dir="/tmp")
         self.folder = folder.name
-        patches = contextlib.ExitStack()
-        patches.enter_context(mock.patch.object(tempfile, "tempdir", folder.name))
+        self.cleanups = contextlib.ExitStack()
+        self.cleanups.callback(folder.cleanup)
+        self.cleanups.enter_context(mock.patch.object(tempfile, "tempdir", folder.name))
         hosts = rayling.verl._Hosts()
-        patches.enter_context(mock.patch.object(rayling.verl, "_hosts", hosts))
-        self.addCleanup(patches.close)
-        self.addCleanup(folder.cleanup)
-        self.addCleanup(self.close)
+        self.cleanups.enter_context(mock.patch.object(rayling.verl, "_hosts", hosts))
+        self.cleanups.callback(self.close)
 
     def close(self) -> None:
         for host in rayling.verl._hosts._known.values():
             host.close()
         wait_for(lambda: not listening(self.folder))
+
+
+@needs_proc
+class FunctionTest(unittest.IsolatedAsyncioTestCase):
+    """What comes of samples and options: tests share their loops, for starting one takes longest."""
+
+    folder: ClassVar[str]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        place = InFolder()
+        cls.addClassCleanup(place.cleanups.close)
+        cls.folder = place.folder
+        # Each test has an event loop of its own, and a host ends with its last connection.
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        cls.addClassCleanup(thread.join)
+        cls.addClassCleanup(loop.call_soon_threadsafe, loop.stop)
+        for name in ("", "half", "echo"):
+            score = compute_score("s", "w1", 1, {}, options=options(name))
+            asyncio.run_coroutine_threadsafe(score, loop)
 
     async def test_returns_what_the_function_returned(self) -> None:
         self.assertEqual(await compute_score("s", "w1", 1, {}, options=options("half")), 0.5)
@@ -250,12 +270,14 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             await compute_score("s", "w1", 1, {"does": "hang"}, config=str(config), options=hanging)
 
     async def test_a_loop_that_cannot_be_opened_says_why(self) -> None:
-        for mine, reason in (
+        cases = [
             (options(workrs=1), "workrs"),
+            ({"reward": GRADE.replace("grade.ts", "ranks.ts")}, "all answers to a prompt"),
             ({"reward": "/none.ts"}, r"/none\.ts"),
             (options("none"), "none"),
-            ({"reward": GRADE.replace("grade.ts", "ranks.ts")}, "all answers to a prompt"),
-        ):
+        ]
+        # A process each; the last two are told on the same way as the first.
+        for mine, reason in cases[:2] if IN_GATE else cases:
             with self.assertRaisesRegex(RewardLoopError, reason):
                 await compute_score("s", "w1", 1, {}, options=mine)
         wrong: list[dict[str, Any]] = [
@@ -281,6 +303,29 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             with self.assertRaisesRegex(RewardLoopError, f"{config} cannot be read as YAML"):
                 await compute_score("s", "w1", 1, {}, config=str(config))
             config = config.with_name("missing.yaml")
+
+    def test_transports_of_uvloop_do_which_are_none_of_asyncio(self) -> None:
+        class Wrapped:
+            def __init__(self, transport: Any) -> None:
+                self.writelines = transport.writelines
+                self.abort = transport.abort
+
+        made: Any = score_host._Connection.connection_made
+        mine = options("half")
+        with mock.patch.object(
+            score_host._Connection, "connection_made", lambda self, one: made(self, Wrapped(one))
+        ):
+            self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
+
+
+@needs_proc
+class HostTest(unittest.IsolatedAsyncioTestCase):
+    """Processes of loops: each test has one of its own."""
+
+    def setUp(self) -> None:
+        place = InFolder()
+        self.addCleanup(place.cleanups.close)
+        self.folder = place.folder
 
     async def test_a_host_that_is_killed_is_replaced(self) -> None:
         mine = options(timeoutMs=60_000)
@@ -312,19 +357,6 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len(listening(self.folder)), 1)
         host.close()
         wait_for(lambda: not listening(self.folder))
-
-    def test_transports_of_uvloop_do_which_are_none_of_asyncio(self) -> None:
-        class Wrapped:
-            def __init__(self, transport: Any) -> None:
-                self.writelines = transport.writelines
-                self.abort = transport.abort
-
-        made: Any = score_host._Connection.connection_made
-        mine = options("half")
-        with mock.patch.object(
-            score_host._Connection, "connection_made", lambda self, one: made(self, Wrapped(one))
-        ):
-            self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
 
     def test_event_loops_one_after_the_other_go_on_with_it(self) -> None:
         mine = options("half")
@@ -433,6 +465,7 @@ class SharingTest(unittest.TestCase):
         self.assertTrue(is_alive(resting))
         self.assertEqual(left_in(self.folder), [])
 
+    @only_in_full("the hosts of processes that are killed later are gone, too, above")
     def test_a_process_that_is_killed_while_its_host_starts_leaves_nothing(self) -> None:
         worker = self.worker()
         wait_for(lambda: len(listening(self.folder)) == 1)
