@@ -238,6 +238,9 @@ test("each training has a folder of its own, where latest leads to the newest; o
     "trainer.logger=file",
     "trainer.save_freq=1",
     "trainer.resume_mode=auto",
+    // Where files go is nothing that a model has a part in.
+    "rayling.policy=timed",
+    "rayling.policy_kwargs={seconds: {}}",
     "rayling.warm_start_steps=0",
     "rayling.task_kwargs.high=12",
     "data.train_batch_size=4",
@@ -265,17 +268,4 @@ test("each training has a folder of its own, where latest leads to the newest; o
       .map((line) => (JSON.parse(line) as { step: number }).step);
   expect((await stepsIn(first)).at(-1)).toBe(2);
   expect((await stepsIn(second)).at(-1)).toBe(1);
-});
-
-test("a quickstart has a folder of its own, and none that is not empty", async () => {
-  const directory = await folder();
-  const flags = ["--steps", "1", "--warm-steps", "1", "--latency", "1", "--schedule", "sync"];
-  const run = startIn(directory, "quickstart", ...flags);
-  expect(await run.ended).toMatchObject({ code: 0 });
-  const page = join(directory, "runs/quickstart/latest/report.html");
-  expect(await readFile(page, "utf8")).toContain("<html");
-  const full = join(directory, "runs");
-  const refused = await inProcess("quickstart", ...flags, "--out", full);
-  expect(refused).toMatchObject({ code: 2 });
-  expect(refused.stderr).toContain(`--out ${full} is not empty`);
 });

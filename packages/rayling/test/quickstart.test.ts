@@ -1,18 +1,20 @@
 /** `rayling quickstart`: both schedules are trained from the same start, and it ends in one comparison, one page and what is next. */
 
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, readlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, inProcess, rayling, shown, start } from "./command.ts";
+import { folder, inProcess, shown, start, startIn } from "./command.ts";
 import { slowness } from "../src/cli/train/quickstart-introduction.ts";
 import type { QuickstartFlags } from "../src/cli/train/quickstart-introduction.ts";
 import { summaryLines } from "../src/cli/train/quickstart-summary.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
-test("a short one: comparison, page, traces, in lines that are short", async () => {
-  const out = join(await folder(), "runs");
-  const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4", "--out", out];
-  const { code, stdout } = await rayling("quickstart", ...flags);
+test("a short one: comparison, page, traces, in lines that are short and a folder of its own", async () => {
+  const directory = await folder();
+  const out = join(directory, "runs/quickstart/latest");
+  const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4"];
+  const { code, stdout } = await startIn(directory, "quickstart", ...flags).ended;
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of some new problems right$/m);
   expect(stdout).toMatch(
@@ -28,7 +30,7 @@ test("a short one: comparison, page, traces, in lines that are short", async () 
   expect(stdout).toMatch(/^one-step-off-policy +[\d.]+ s +[\d.]+ % ± /m);
   expect(stdout).toMatch(/^one-step-off-policy took \d+ % (?:less|more) time than sync, /m);
   const page = join(out, "report.html");
-  expect(stdout).toContain(page);
+  expect(stdout).toContain(join("runs/quickstart", await readlink(out), "report.html"));
   expect(await readFile(page, "utf8")).toContain("one-step-off-policy");
   const commands = stdout.slice(stdout.indexOf("What next")).match(/^ {2}npx .+$/gm);
   expect(commands).toHaveLength(3);
@@ -47,9 +49,14 @@ test("a short one: comparison, page, traces, in lines that are short", async () 
   }
 });
 
-test("one that is stopped says where its steps are", async () => {
+test.runIf(
+  inFull(
+    "it trains again; train-command.test.ts stops a training, which says where its checkpoints are",
+  ),
+)("one that is stopped says where its steps are", async () => {
   const out = join(await folder(), "runs");
-  const flags = ["--steps", "100000", "--warm-steps", "2", "--latency", "4", "--out", out];
+  const short = ["--warm-steps", "2", "--latency", "4", "--schedule", "sync", "--out", out];
+  const flags = ["--steps", "100000", ...short];
   const started = start("quickstart", ...flags);
   await shown(started, /^step 2\/100000, /m);
   started.child.kill("SIGINT");

@@ -10,7 +10,7 @@ import { startJudge } from "../../../test/servers/judge.ts";
 import { fileOf, folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
 import type { RewardRecord } from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
-import { sized } from "../../../test/fixtures/suite.ts";
+import { inFull, sized } from "../../../test/fixtures/suite.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
@@ -328,7 +328,11 @@ describe("--resume", () => {
     expect(shorter.stdout).toMatch(/^samples +2, 2 of before$/m);
   });
 
-  test("refuses rewards of other samples, and lines that are none", async () => {
+  test.runIf(
+    inFull(
+      "score-several.test.ts refuses other samples, and packages/reward-loop/test/record/reward-log.test.ts lines that are none",
+    ),
+  )("refuses rewards of other samples, and lines that are none", async () => {
     const input = await fileOf(solutions);
     const other = await fileOf(solutions.map((one) => ({ ...one, question: "another" })));
     const out = join(await folder(), "rewards.jsonl");
@@ -354,7 +358,11 @@ describe("--resume", () => {
   });
 });
 
-test("Ctrl-C finishes what is in flight; what was not begun is left for --resume", async () => {
+test.runIf(
+  inFull(
+    "score.test.ts stops a run that tells what was written, and --resume above goes on with what is there",
+  ),
+)("Ctrl-C finishes what is in flight; what was not begun is left for --resume", async () => {
   const out = join(await folder(), "rewards.jsonl");
   const flags = [
     "--demo",

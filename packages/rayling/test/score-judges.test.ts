@@ -6,6 +6,7 @@ import type { JudgesReport } from "@rayling/reward-loop";
 import { beforeEach, describe, expect, test } from "vitest";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
 import { fileOf, folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const rule = join(workspace, "examples/rewards/gsm8k-reward.ts");
@@ -138,15 +139,20 @@ describe("several judges of a small file", () => {
     expect((await readdir(directory)).filter((name) => name.startsWith("rewards"))).toEqual([]);
   });
 
-  test("a judge of which too few samples have a score is named, and the tables are there", async () => {
-    const broken = join(directory, "broken.mjs");
-    await writeFile(broken, `export const computeScore = () => { throw new Error("down"); };`);
-    const flags = ["--reward", broken, "--out", out, ...small];
-    const { code, stdout, stderr } = await inProcess("score", input, ...judges(), ...flags);
-    expect(code).toBe(3);
-    expect(stdout).toMatch(/^broken +4 +4 +-$/m);
-    expect(stderr).toContain("rayling: broken: no sample has a score");
-  });
+  test.runIf(
+    inFull("score-several.test.ts ends a run of too few scores, and the tables are above"),
+  )(
+    "a judge of which too few samples have a score is named, and the tables are there",
+    async () => {
+      const broken = join(directory, "broken.mjs");
+      await writeFile(broken, `export const computeScore = () => { throw new Error("down"); };`);
+      const flags = ["--reward", broken, "--out", out, ...small];
+      const { code, stdout, stderr } = await inProcess("score", input, ...judges(), ...flags);
+      expect(code).toBe(3);
+      expect(stdout).toMatch(/^broken +4 +4 +-$/m);
+      expect(stderr).toContain("rayling: broken: no sample has a score");
+    },
+  );
 
   test.each<[string, string[], string]>([
     ["--judge", ["--judge", "j.ts"], "--judge is for one --reward"],
@@ -168,7 +174,9 @@ describe("several judges of a small file", () => {
     expect(stderr).toContain(said);
   });
 
-  test("Ctrl-C stops all judges, and each log can be continued", async () => {
+  test.runIf(
+    inFull("score.test.ts stops a run, and --resume above goes on with the logs of several judges"),
+  )("Ctrl-C stops all judges, and each log can be continued", async () => {
     await writeFile(
       join(directory, "slow.mjs"),
       `import { setTimeout } from "node:timers/promises";

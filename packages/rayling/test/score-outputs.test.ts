@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { fileOf, folder, inProcess, rayling, start, startShell } from "./command.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const texts = ["1", '2, or "two"', "3\r\nthree", "", "=1+1"];
 
@@ -108,7 +109,11 @@ describe("rayling score --out rewards.jsonl.gz", () => {
     expect(anew.stderr).toMatch(/is now in \S+\/rewards\.\S+Z\.jsonl\.gz\n/);
   });
 
-  test("kill -9: what was written is gone on with", async () => {
+  test.runIf(
+    inFull(
+      "score-killed.test.ts is killed and goes on, and packages/reward-loop/test/record/reward-log.test.ts cuts off gzip",
+    ),
+  )("kill -9: what was written is gone on with", async () => {
     const out = join(await folder(), "rewards.jsonl.gz");
     const demo = ["score", "--demo", "--baseline", "0", "--workers", "1", "--out", out, "--resume"];
     const { child, ended } = start(...demo, "--latency", "40,80");

@@ -14,7 +14,7 @@ import {
   startShell,
 } from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
-import { inFull } from "../../../test/fixtures/suite.ts";
+import { inFull, sized } from "../../../test/fixtures/suite.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const troublemaker = "packages/reward-loop/test/fixtures/troublemaker.ts";
@@ -104,61 +104,65 @@ test.skipIf(
   ).toEqual([]);
 });
 
-describe.each([
-  ["at once", "0"],
+const latencies: readonly [string, string][] = [
   ["after a simulated judge", "1,5"],
-])("trouble %s", (_, latency) => {
-  test("is told by code and count; everything else is scored", async () => {
-    const trouble = new Map([
-      [5, "throw"],
-      [11, "hang"],
-      [17, "exit"],
-      [23, "garbage"],
-      [29, "exit"],
-    ]);
-    const solutions = await fileOf(
-      Array.from({ length: 20 }, (__, question) => ({
-        question: `q${question}`,
-        ground_truth: "g",
-        first: { solution: trouble.get(2 * question) ?? String(2 * question) },
-        note: "not a solution",
-        second: { solution: trouble.get(2 * question + 1) ?? String(2 * question + 1) },
-      })),
-    );
-    const out = join(await folder(), "rewards.jsonl");
-    const { code, stdout, stderr } = await rayling(
-      "score",
-      "--solutions",
-      solutions,
-      "--reward",
-      `${troublemaker}:sync`,
-      "--timeout",
-      "400",
-      "--latency",
-      latency,
-      "--out",
-      out,
-    );
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^invalid \(no score\) +5$/m);
-    expect(stdout).toContain(
-      "1 of 40 could not be scored (2.5 %): the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
-    );
-    expect(stdout).toContain("was not done in time (SCORE_TIMEOUT, ");
-    expect(stdout).toMatch(
-      /^2 of 40 could not be scored \(5\.0 %\): .+ \(EXECUTOR_DIED, user-code\), /m,
-    );
-    expect(stdout).toContain("returned no score (INVALID_SCORE, user-code), for example: ");
-    // Nothing is called once more where nobody asked for it.
-    expect(stderr).not.toContain("baseline:");
-    expect(stdout).not.toContain("one at a time");
-    expect(stdout).not.toContain("is_correct");
-    const records = await recordsOf(out);
-    expect(records.map(({ index, score }) => [index, score])).toEqual(
-      Array.from({ length: 40 }, (__, index) => [index, trouble.has(index) ? null : index]),
-    );
-  });
-});
+  ["at once", "0"],
+];
+describe.each(sized({ gate: latencies.slice(0, 1), full: latencies }))(
+  "trouble %s",
+  (_, latency) => {
+    test("is told by code and count; everything else is scored", async () => {
+      const trouble = new Map([
+        [5, "throw"],
+        [11, "hang"],
+        [17, "exit"],
+        [23, "garbage"],
+        [29, "exit"],
+      ]);
+      const solutions = await fileOf(
+        Array.from({ length: 20 }, (__, question) => ({
+          question: `q${question}`,
+          ground_truth: "g",
+          first: { solution: trouble.get(2 * question) ?? String(2 * question) },
+          note: "not a solution",
+          second: { solution: trouble.get(2 * question + 1) ?? String(2 * question + 1) },
+        })),
+      );
+      const out = join(await folder(), "rewards.jsonl");
+      const { code, stdout, stderr } = await rayling(
+        "score",
+        "--solutions",
+        solutions,
+        "--reward",
+        `${troublemaker}:sync`,
+        "--timeout",
+        "400",
+        "--latency",
+        latency,
+        "--out",
+        out,
+      );
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^invalid \(no score\) +5$/m);
+      expect(stdout).toContain(
+        "1 of 40 could not be scored (2.5 %): the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
+      );
+      expect(stdout).toContain("was not done in time (SCORE_TIMEOUT, ");
+      expect(stdout).toMatch(
+        /^2 of 40 could not be scored \(5\.0 %\): .+ \(EXECUTOR_DIED, user-code\), /m,
+      );
+      expect(stdout).toContain("returned no score (INVALID_SCORE, user-code), for example: ");
+      // Nothing is called once more where nobody asked for it.
+      expect(stderr).not.toContain("baseline:");
+      expect(stdout).not.toContain("one at a time");
+      expect(stdout).not.toContain("is_correct");
+      const records = await recordsOf(out);
+      expect(records.map(({ index, score }) => [index, score])).toEqual(
+        Array.from({ length: 40 }, (__, index) => [index, trouble.has(index) ? null : index]),
+      );
+    });
+  },
+);
 
 test("--manager remote: what aborts its process costs its own sample, and neither the run nor the baseline", async () => {
   const solutions = await fileOf(
@@ -225,27 +229,32 @@ test("solutions come from a pipe as well", async () => {
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual([1, 0]);
 });
 
-test.each([
+const signals = [
   ["Ctrl-C", "SIGINT", 130, "stopped"],
   ["the end of its terminal", "SIGHUP", 129, "hung up"],
-] as const)("%s stops the run, tells what was written, and that stays", async (...row) => {
-  const [, signal, exitCode, word] = row;
-  const out = join(await folder(), "rewards.jsonl");
-  const { child, ended } = start("score", "--demo", "--latency", "1000,1100", "--out", out);
-  await shown({ child }, / 2,560, /, "stderr");
-  child.kill(signal);
-  const { code, stdout, stderr } = await ended;
-  expect(code).toBe(exitCode);
-  expect(stdout).toBe("");
-  const told =
-    /^rayling: ([a-z ]+); ([\d,]+) of 2,560 rewards are in (\S+) \(--resume goes on\)\.$/m.exec(
-      stderr,
-    );
-  expect([told?.[1], told?.[3]]).toEqual([word, out]);
-  const records = await recordsOf(out);
-  expect(records.length).toBe(Number(told?.[2]?.replaceAll(",", "")));
-  expect(records.length).toBeGreaterThan(0);
-});
+] as const;
+// Signals have their words and codes in a table.
+test.each(sized({ gate: signals.slice(0, 1), full: [...signals] }))(
+  "%s stops the run, tells what was written, and that stays",
+  async (...row) => {
+    const [, signal, exitCode, word] = row;
+    const out = join(await folder(), "rewards.jsonl");
+    const { child, ended } = start("score", "--demo", "--latency", "1000,1100", "--out", out);
+    await shown({ child }, / 2,560, /, "stderr");
+    child.kill(signal);
+    const { code, stdout, stderr } = await ended;
+    expect(code).toBe(exitCode);
+    expect(stdout).toBe("");
+    const told =
+      /^rayling: ([a-z ]+); ([\d,]+) of 2,560 rewards are in (\S+) \(--resume goes on\)\.$/m.exec(
+        stderr,
+      );
+    expect([told?.[1], told?.[3]]).toEqual([word, out]);
+    const records = await recordsOf(out);
+    expect(records.length).toBe(Number(told?.[2]?.replaceAll(",", "")));
+    expect(records.length).toBeGreaterThan(0);
+  },
+);
 
 const isLinux = process.platform === "linux";
 

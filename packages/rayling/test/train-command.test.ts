@@ -8,6 +8,9 @@ import { parse } from "yaml";
 import { fileOf, folder, inProcess, shown, start } from "./command.ts";
 
 describe("rayling train", () => {
+  /** A policy that learns nothing and costs nothing. */
+  const timed = ["rayling.policy=timed", "rayling.policy_kwargs={seconds: {}}"];
+
   /** Two steps of the quickstart, in a folder of its own. */
   async function quickstart(): Promise<{ files: string; overrides: string[] }> {
     const files = await folder();
@@ -28,7 +31,11 @@ describe("rayling train", () => {
 
   test("trains, ends with a table, and goes on with its checkpoints; its files become a page and a trace", async () => {
     const { files, overrides } = await quickstart();
-    const first = await inProcess("train", "--config-name", "grpo", ...overrides);
+    const warm = "rayling.warm_start_steps=3";
+    const started = start("train", "--config-name", "grpo", ...overrides, warm);
+    const stays = /^supervised warm-up: 3 steps took (?:\d+m )?\d+ ?s$/m;
+    await shown(started, stays, "stderr");
+    const first = await started.ended;
     expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toMatch(/^steps +2$/m);
     expect(first.stdout).toContain(join(files, "run"));
@@ -37,16 +44,16 @@ describe("rayling train", () => {
     expect(first.stdout).toMatch(
       /^verdict +(?:(?:worse|better) than|as) before training: accuracy [\d.]+ % before, [\d.]+ % after$/m,
     );
-    expect(first.stdout).toMatch(/^ {2}npx -y pnpm@12 rayling report .+\/run$/m);
-    expect(first.stdout).toMatch(
-      /^ {2}npx .+ trainer\.resume_mode=auto trainer\.total_training_steps=4$/m,
-    );
     const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];
     const second = await inProcess("train", "--config-name", "grpo", ...more);
     expect(second).toMatchObject({ code: 0 });
     expect(second.stderr).toBe("not used: trainer.nnodes (they are about verl's engines)\n");
     expect(second.stdout).toMatch(/^steps +3, 1 of them in this process$/m);
     expect(second.stdout).toMatch(/^rewards +all 32 of this process were given, none failed$/m);
+    expect(second.stdout).toMatch(/^ {2}npx -y pnpm@12 rayling report .+\/run$/m);
+    expect(second.stdout).toMatch(
+      /^ {2}npx .+ trainer\.resume_mode=auto trainer\.total_training_steps=6$/m,
+    );
     const metrics = await readFile(join(files, "run/metrics.jsonl"), "utf8");
     const steps = metrics
       .trim()
@@ -94,6 +101,7 @@ describe("rayling train", () => {
       "--config-name",
       "grpo",
       ...overrides,
+      ...timed,
       "rayling.task=null",
       `data.train_files=${data}`,
       "data.val_files=null",
@@ -116,19 +124,11 @@ describe("rayling train", () => {
     expect(refused.stderr).toContain(`${data}:1: the line is not valid JSON: NaN is no JSON`);
   });
 
-  test("says what its warm-up took, in a line that stays", async () => {
-    const { overrides } = await quickstart();
-    const warm = ["rayling.warm_start_steps=30", "trainer.total_training_steps=1"];
-    const started = start("train", "--config-name", "grpo", ...overrides, ...warm);
-    const line = /^supervised warm-up: 30 steps took (?:\d+m )?\d+ ?s$/m;
-    await shown(started, line, "stderr");
-    expect(await started.ended).toMatchObject({ code: 0 });
-  });
-
   test("serves its metrics for Prometheus while it trains, to whoever sends the token", async () => {
     const { overrides } = await quickstart();
     const served = [
       ...overrides,
+      ...timed,
       "trainer.logger=prometheus",
       "trainer.total_training_steps=100000",
     ];
@@ -152,7 +152,8 @@ describe("rayling train", () => {
 
   test("stops at Ctrl-C with 130, and leaves no process", async () => {
     const { overrides } = await quickstart();
-    const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];
+    const more = ["trainer.total_training_steps=100000", "trainer.logger=console"];
+    const endless = [...overrides, ...timed, ...more];
     const started = start("train", "--config-name", "grpo", ...endless);
     // The checkpoint of step 1 is there.
     await shown(started, /^step 2\/100000, /m);
