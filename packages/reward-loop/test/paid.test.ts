@@ -10,6 +10,7 @@ import { RewardLoopManager, rewardReport, RewardRequest } from "@rayling/reward-
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -126,6 +127,27 @@ const codesOf = (outcomes: readonly SampleOutcome[]): unknown[] =>
   outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code));
 
 describe("what a judge says, or does not", () => {
+  let judge: Endpoint;
+  let asking: RewardLoopManager;
+  beforeAll(async () => {
+    judge = await startEndpoint();
+    asking = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      spend: { prices },
+      retry: { attempts: 2, baseMs: 0, budget: Infinity },
+      reward: {
+        path: fixture("asks.ts"),
+        name: "byClient",
+        rewardKwargs: { judgeUrl: judge.url },
+      },
+    });
+  });
+  afterAll(async () => {
+    await asking.close();
+    await judge[Symbol.asyncDispose]();
+  });
+
   test.each([
     ["right", 1, 1],
     ["parts", 12, 1],
@@ -145,12 +167,12 @@ describe("what a judge says, or does not", () => {
     ["500 that used", "SCORE_THREW", 2],
     ["400 that used", "SCORE_THREW", 1],
   ])("%s: %s after %i attempts, and all are paid for", async (text, wanted, attempts) => {
-    await using endpoint = await startEndpoint();
-    const options = { spend: { prices }, retry: { attempts: 2, baseMs: 0 } };
-    const { outcomes, spent } = await scored(endpoint, "byClient", [text], options);
-    expect(codesOf(outcomes)).toEqual([wanted]);
-    expect(outcomes).toMatchObject([{ attempts, cost: attempts }]);
-    expect([spent, endpoint.calls()]).toEqual([attempts, attempts]);
+    const [spent, calls] = [asking.spent, judge.calls()];
+    const outcome = await asking.computeScore(sampleOf(text));
+    expect(codesOf([outcome])).toEqual([wanted]);
+    expect(outcome).toMatchObject({ attempts, cost: attempts });
+    expect(asking.spent - spent).toBeCloseTo(attempts, 9);
+    expect(judge.calls() - calls).toBe(attempts);
   });
 
   test("is asked again where the function says so", async () => {
@@ -165,22 +187,27 @@ describe("what a judge says, or does not", () => {
     expect([spent, endpoint.calls()]).toEqual([6, 6]);
   });
 
-  test.each([
+  // One for each of the two clocks; each waits for it.
+  const limited = [
     { timeoutMs: 2000 },
+    { totalTimeoutMs: 2000, hedge: { quantile: 0.5, budget: 1 } },
     { totalTimeoutMs: 2000 },
     { totalTimeoutMs: 2000, timeoutMs: 1e6 },
-    { totalTimeoutMs: 2000, hedge: { quantile: 0.5, budget: 1 } },
     { totalTimeoutMs: 2000, retry: { attempts: 2 } },
-  ])("is paid for if its function does not end: %j", async (limits) => {
-    await using endpoint = await startEndpoint();
-    const options = { spend: { prices }, ...limits };
-    const { outcomes, spent } = await scored(endpoint, "thenHangs", ["right"], options);
-    expect(codesOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
-    expect(outcomes).toMatchObject([{ attempts: 1, cost: 1 }]);
-    expect([spent, endpoint.calls()]).toEqual([1, 1]);
-  });
+  ];
+  test.each(sized({ gate: limited.slice(0, 2), full: limited }))(
+    "is paid for if its function does not end: %j",
+    async (limits) => {
+      await using endpoint = await startEndpoint();
+      const options = { spend: { prices }, ...limits };
+      const { outcomes, spent } = await scored(endpoint, "thenHangs", ["right"], options);
+      expect(codesOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
+      expect(outcomes).toMatchObject([{ attempts: 1, cost: 1 }]);
+      expect([spent, endpoint.calls()]).toEqual([1, 1]);
+    },
+  );
 
-  test.each([undefined, mostPerCall])(
+  test.each(sized({ gate: [mostPerCall], full: [undefined, mostPerCall] }))(
     "is paid for where the total time ends the next question, and counts for the cap: %j",
     async (most) => {
       // The second question of each function has no answer.
