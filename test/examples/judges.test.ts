@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startJudge } from "../servers/judge.ts";
-import { sized } from "../fixtures/suite.ts";
+import { inFull, sized } from "../fixtures/suite.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -56,7 +56,9 @@ test("there are four of them", () => {
   ]);
 });
 
-test.each(adapters)(
+/** One with an SDK, and one without; each of them starts the command. */
+const inGate = adapters.filter((path) => /\/ai-sdk|plain-http/.test(path));
+test.each(sized({ gate: inGate, full: adapters }))(
   "%s scores all samples, though half of the answers are no clean JSON",
   async (path) => {
     const folder = await mkdtemp(join(tmpdir(), "rayling-judges-"));
@@ -82,7 +84,11 @@ test.each(adapters)(
   },
 );
 
-test("a training with rewards from a judge", async () => {
+test.runIf(
+  inFull(
+    "it trains; packages/trainer/test/fit has trainings with judges that fail, and the adapters are asked above",
+  ),
+)("a training with rewards from a judge", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-judge-training-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await using judge = await startJudge({

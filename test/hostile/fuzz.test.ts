@@ -56,10 +56,12 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test.each([
+/** Frames are read by the same code; packages/cluster/test/tls.test.ts has peers with and without a good certificate. */
+const ways: readonly [string, boolean][] = [
   ["", false],
   [" over TLS, with a good certificate,", true],
-])(
+];
+test.each(sized({ gate: ways.slice(0, 1), full: ways }))(
   `fuzz: ${frameCount} frames of all kinds%s hurt those who send them (seed ${seed})`,
   async (how, isSecure) => {
     const began = performance.now();
