@@ -7,6 +7,7 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { folder, inProcess, workspace } from "./command.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 const main = join(workspace, "packages/rayling/dist/cli/main.js");
 
@@ -104,14 +105,18 @@ printf 'ran'; printf ' <%s>' "$@"; echo .
         const shown = await type(`${line}\n`, /ran (<.*>)\.\r?\n[^]*READY> $/);
         return /ran (<.*>)\./.exec(shown)?.[1] ?? "";
       };
-      expect(await ran("rayling sc\t")).toBe("<score>");
-      expect(await ran("rayling rewards comp\t")).toBe("<rewards> <compare>");
-      expect(await ran("rayling score --repl\t log")).toBe("<score> <--replay> <log>");
-      expect(await ran("rayling list pl\t")).toBe("<list> <placement-groups>");
-      expect(await ran("rayling list actors --format j\t")).toBe(
-        "<list> <actors> <--format> <json>",
-      );
-      expect(await ran("rayling score solu\t")).toBe("<score> <solutions.jsonl>");
+      const typed = [
+        ["rewards comp\t", "<rewards> <compare>"],
+        ["score --repl\t log", "<score> <--replay> <log>"],
+        ["score solu\t", "<score> <solutions.jsonl>"],
+        ["sc\t", "<score>"],
+        ["list pl\t", "<list> <placement-groups>"],
+        ["list actors --format j\t", "<list> <actors> <--format> <json>"],
+      ] as const;
+      // Each Tab is a process; what it answers is below for all kinds.
+      for (const [words, wanted] of sized({ gate: typed.slice(0, 3), full: [...typed] })) {
+        expect(await ran(`rayling ${words}`)).toBe(wanted);
+      }
       child.stdin?.write("exit\n");
       await ended;
     } finally {

@@ -15,6 +15,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openSolutions } from "../src/cli/inputs/solutions.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { inProcess } from "./command.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 let folder = "";
 beforeEach(async () => {
@@ -289,7 +290,12 @@ describe("labels", () => {
     }
   });
 
-  test.each(["int32", "double", "boolean"] as const)(
+  test.each(
+    sized<readonly ("int32" | "double" | "boolean")[]>({
+      gate: ["double"],
+      full: ["int32", "double", "boolean"],
+    }),
+  )(
     "of a column of %s in Parquet, as pandas writes them, with a flag and without",
     async (type) => {
       const values = type === "boolean" ? [true, false] : [1, 0];

@@ -15,6 +15,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { groupSizesOf } from "../src/cli/inputs/sample-groups.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { fileOf, folder, inProcess, rayling, start } from "./command.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 let directory = "";
 let out = "";
@@ -310,42 +311,49 @@ describe("kill -9", () => {
     return { url: `http://127.0.0.1:${port}`, asked, held: () => waiting.size, answers: more };
   }
 
-  test("costs the groups that were under way, and one of which a line is missing is scored as a whole", async () => {
-    const gate = await startGate();
-    const reward = await moduleOf(`export async function computeScores(group) {
+  test.runIf(
+    inFull(
+      "score-killed.test.ts kills a run, and packages/reward-loop/test/stream-groups.test.ts scores all of a group of which a line is missing",
+    ),
+  )(
+    "costs the groups that were under way, and one of which a line is missing is scored as a whole",
+    async () => {
+      const gate = await startGate();
+      const reward = await moduleOf(`export async function computeScores(group) {
       const texts = group.map(({ solutionStr }) => solutionStr);
       await fetch(group[0].url, { method: "POST", body: texts.join(" ") });
       return texts.map((_, rank) => rank);
     }`);
-    const input = await fileOf(
-      Array.from({ length: groups * answers }, (_, at) => ({
-        prompt: `prompt ${at % groups}`,
-        response: `${at % groups}.${Math.floor(at / groups)}`,
-        ground_truth: "",
-      })),
-    );
-    const flags = ["score", input, "--reward", reward, "--reward-kwarg", `url=${gate.url}`];
-    flags.push("--out", out, "--workers", "1", "--resume", "--concurrency", `${atOnce}`);
-    const { child, ended } = start(...flags);
-    gate.answers(5);
-    await expect.poll(gate.held, { timeout: 60_000, interval: 5 }).toBe(atOnce);
-    const text = (): Promise<string> => readFile(out, "utf8").catch(() => "");
-    const lines = async (): Promise<number> => (await text()).split("\n").length - 1;
-    await expect.poll(lines, { timeout: 60_000, interval: 5 }).toBe(5 * answers);
-    child.kill("SIGKILL");
-    await ended;
-    await expect.poll(gate.held).toBe(0);
-    // As if it had been killed in the last line.
-    await truncate(out, Buffer.byteLength(await text()) - 20);
-    gate.answers(Number.POSITIVE_INFINITY);
-    const { code, stdout } = await rayling(...flags);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(
-      new RegExp(`^samples +${groups * answers}, ${5 * answers - 1} of before$`, "m"),
-    );
-    expect(new Set(gate.asked).size).toBe(groups);
-    expect(gate.asked).toHaveLength(groups + atOnce + 1);
-    const ranks = Array.from({ length: groups * answers }, (_, at) => Math.floor(at / groups));
-    expect(await scores()).toEqual(ranks);
-  });
+      const input = await fileOf(
+        Array.from({ length: groups * answers }, (_, at) => ({
+          prompt: `prompt ${at % groups}`,
+          response: `${at % groups}.${Math.floor(at / groups)}`,
+          ground_truth: "",
+        })),
+      );
+      const flags = ["score", input, "--reward", reward, "--reward-kwarg", `url=${gate.url}`];
+      flags.push("--out", out, "--workers", "1", "--resume", "--concurrency", `${atOnce}`);
+      const { child, ended } = start(...flags);
+      gate.answers(5);
+      await expect.poll(gate.held, { timeout: 60_000, interval: 5 }).toBe(atOnce);
+      const text = (): Promise<string> => readFile(out, "utf8").catch(() => "");
+      const lines = async (): Promise<number> => (await text()).split("\n").length - 1;
+      await expect.poll(lines, { timeout: 60_000, interval: 5 }).toBe(5 * answers);
+      child.kill("SIGKILL");
+      await ended;
+      await expect.poll(gate.held).toBe(0);
+      // As if it had been killed in the last line.
+      await truncate(out, Buffer.byteLength(await text()) - 20);
+      gate.answers(Number.POSITIVE_INFINITY);
+      const { code, stdout } = await rayling(...flags);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(
+        new RegExp(`^samples +${groups * answers}, ${5 * answers - 1} of before$`, "m"),
+      );
+      expect(new Set(gate.asked).size).toBe(groups);
+      expect(gate.asked).toHaveLength(groups + atOnce + 1);
+      const ranks = Array.from({ length: groups * answers }, (_, at) => Math.floor(at / groups));
+      expect(await scores()).toEqual(ranks);
+    },
+  );
 });

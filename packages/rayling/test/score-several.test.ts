@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { readParquet, writeParquet } from "@rayling/data-proto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, inProcess, recordsOf, startIn, workspace } from "./command.ts";
+import { fileOf, folder, inProcess, recordsOf, workspace } from "./command.ts";
 
 const parts = join(workspace, "packages/reward-loop/test/fixtures/parts.ts");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
@@ -139,8 +139,14 @@ describe("paths in a file of --rewards start at its folder, those of flags at th
   /** What it said of its failure. */
   async function failureOf(...flags: readonly string[]): Promise<string> {
     const given = ["score", input, "--rewards", "conf/rewards.yaml", ...run, ...flags];
-    const { code, stderr } = await startIn(directory, ...given).ended;
-    return code === 0 ? "" : stderr;
+    const before = process.cwd();
+    process.chdir(directory);
+    try {
+      const { code, stderr } = await inProcess(...given);
+      return code === 0 ? "" : stderr;
+    } finally {
+      process.chdir(before);
+    }
   }
 
   async function scoresIn(name: string): Promise<(number | null)[]> {

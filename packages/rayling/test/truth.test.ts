@@ -429,6 +429,8 @@ test(
       stuckWarningMs: 0,
       // Commands write to the same streams.
       logToDriver: false,
+      // So long a machine that was killed is not taken for lost.
+      reconnectTimeoutMs: 3000,
       nodes: machines.map(({ address }) => address),
     });
     const session = new Session();

@@ -3,7 +3,7 @@
 import { appendFile, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { folder, rayling, shown, startShell } from "../command.ts";
+import { folder, inProcess, shown, startShell } from "../command.ts";
 import { type Answered, ask, type Gate, gate, reward, type Running, serve } from "./served.ts";
 
 interface Line {
@@ -230,20 +230,21 @@ test("several rewards have one outcome for a key, and lines of their own in the 
 
 test("a key in the log of an earlier release, which left out names, is known by the group", async () => {
   const log = join(await folder(), "older.jsonl");
-  const scored = async (extra_info: object, status: number): Promise<unknown> => {
-    const own = await recording(log);
-    const answer = await ask(`${own.url}/score`, { response: "ask:a", id: "k", extra_info });
-    own.signal("SIGKILL");
-    await own.ended;
+  const scored = async ({ url }: Running, extra_info: object, status: number): Promise<unknown> => {
+    const answer = await ask(`${url}/score`, { response: "ask:a", id: "k", extra_info });
     expect(answer.status).toBe(status);
     return answer.body;
   };
   // Such a line, by what its release made of the extra info.
-  await scored({ more: 1 }, 200);
+  const first = await recording(log);
+  await scored(first, { more: 1 }, 200);
+  first.signal("SIGKILL");
+  await first.ended;
   const text = await readFile(log, "utf8");
   await writeFile(log, text.replace('"group":null', '"group":"p1"'));
-  expect(await scored({ more: 1, uid: "p1" }, 200)).toMatchObject({ replayed: true });
-  await scored({ more: 1, uid: "p2" }, 422);
+  const second = await recording(log);
+  expect(await scored(second, { more: 1, uid: "p1" }, 200)).toMatchObject({ replayed: true });
+  await scored(second, { more: 1, uid: "p2" }, 422);
   expect(judge.runs.get("a")).toBe(1);
 });
 
@@ -252,7 +253,7 @@ test("a log belongs to one server, and is a reward log", async () => {
   const log = join(path, "rewards.jsonl");
   await recording(log);
   const serveWith = (record: string) =>
-    rayling("serve", "--reward", reward, "--listen", "127.0.0.1:0", "--record", record);
+    inProcess("serve", "--reward", reward, "--listen", "127.0.0.1:0", "--record", record);
   const busy = await serveWith(log);
   expect(busy).toMatchObject({ code: 2, stderr: expect.stringContaining("--record: ") as string });
   const other = join(path, "other.jsonl");
