@@ -28,7 +28,7 @@ test("what has no attempts left failed of its endpoint, not of the budget", asyn
 test("only the deadline ends the wait, and the outcome says so", async () => {
   const texts = Array.from({ length: 30 }, (_, n) => `held${n} 9 503`);
   const retry = { attempts: 2, baseMs: 1000, budget: 0 };
-  const outcomes = await scoreTexts({ reward, retry, totalTimeoutMs: 5000 }, texts);
+  const outcomes = await scoreTexts({ reward, retry, totalTimeoutMs: 3000 }, texts);
   const held = outcomes.filter((one) => !one.valid && one.error.code === "RETRY_BUDGET");
   // Ten may go at once, and one each second.
   expect(held.length).toBeGreaterThan(5);

@@ -18,6 +18,7 @@ import type {
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -144,13 +145,13 @@ describe("a group is whole", () => {
 test("a function that has no size for a group is refused with the group's name, and one for none is not asked", async () => {
   await using loop = await open();
   const sizes: Readonly<Record<string, number | undefined>> = { a: 2, c: 0, d: 1.5 };
-  const sized = (...texts: readonly string[]): Promise<ScoredSample[]> =>
+  const ofSize = (...texts: readonly string[]): Promise<ScoredSample[]> =>
     streamed(loop, samplesOf(...texts), {
       size: ({ context }) => sizes[context?.group ?? expect.unreachable("it has none")] as number,
     });
-  expect(scoresOf(await sized("a 3", "7", "a 1"))).toEqual([1, 0, 0]);
+  expect(scoresOf(await ofSize("a 3", "7", "a 1"))).toEqual([1, 0, 0]);
   for (const group of ["b", "c", "d"]) {
-    await expect(sized("a 3", `${group} 1`)).rejects.toMatchObject({
+    await expect(ofSize("a 3", `${group} 1`)).rejects.toMatchObject({
       code: "REWARD_LOOP_OPTION",
       option: "groups.size",
       expected: `a whole number of at least 1 for the group "${group}"`,
@@ -193,6 +194,17 @@ describe("the input is read", () => {
 });
 
 describe("is put right as a whole", () => {
+  /** By the name of the function. */
+  const loops = new Map<string, Promise<RewardLoopManager>>();
+  const loopOf = (name: string): Promise<RewardLoopManager> => {
+    const loop = loops.get(name) ?? open({ reward: `${fixture("agents.ts")}:${name}` });
+    loops.set(name, loop);
+    return loop;
+  };
+  afterAll(async () => {
+    for (const loop of loops.values()) await (await loop).close();
+  });
+
   test("by the mean of those that have a score", async () => {
     await using loop = await openSingle({ onFailure: { fallback: "groupMean" } });
     const told: ScoredSample[] = [];
@@ -224,7 +236,7 @@ describe("is put right as a whole", () => {
     ["InPlace", ["a 5", "a 50"], ["INVALID_SCORE", "INVALID_SCORE"]],
     ["BadGroups", ["a 2", "a 5", "b 4", "b 6"], ["SCORE_THREW", "SCORE_THREW", -1, 1]],
   ])("by the user's postProcessScores (%s)", async (name, texts, scores) => {
-    await using loop = await open({ reward: `${fixture("agents.ts")}:${name}` });
+    const loop = await loopOf(name);
     const scored = await streamed(loop, samplesOf(...texts), { size: "consecutive" });
     expect(scoresOf(scored)).toEqual(scores);
     for (const { outcome, given } of scored) {
@@ -251,12 +263,16 @@ describe("is put right as a whole", () => {
 });
 
 describe("ends", () => {
-  test.each(["block", "wait", "exit"])("by its deadline, alone (%s)", async (word) => {
-    await using loop = await open({ executors: 2, timeoutMs: 1_000 });
-    const samples = samplesOf("bad 1", "good 1", `bad ${word}`, "good 2");
-    const code = word === "exit" ? "EXECUTOR_DIED" : "SCORE_TIMEOUT";
-    expect(scoresOf(await streamed(loop, samples, { size: 2 }))).toEqual([code, 0, code, 1]);
-  });
+  // groups.test.ts has all three of a batch.
+  test.each(sized({ gate: ["exit"], full: ["block", "wait", "exit"] }))(
+    "by its deadline, alone (%s)",
+    async (word) => {
+      await using loop = await open({ executors: 2, timeoutMs: 1_000 });
+      const samples = samplesOf("bad 1", "good 1", `bad ${word}`, "good 2");
+      const code = word === "exit" ? "EXECUTOR_DIED" : "SCORE_TIMEOUT";
+      expect(scoresOf(await streamed(loop, samples, { size: 2 }))).toEqual([code, 0, code, 1]);
+    },
+  );
 
   test("by a signal: what is held is dropped, and the loop can be used again", async () => {
     await using loop = await open();

@@ -16,17 +16,19 @@ import type {
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const slow = `${fixture("rewards.ts")}:slowValue`;
 
-test.each([
-  ["value", 1, 2],
+const loops: readonly [string, number, number][] = [
   ["slowValue", 2, 2],
   ["promisedValue", 1, 1],
-])(
+  ["value", 1, 2],
+];
+test.each(sized({ gate: loops.slice(0, 2), full: loops }))(
   "every sample comes once, with its index (%s, %i workers of %i executors)",
   async (name, workers, executors) => {
     const outcomes = await scoreTexts(

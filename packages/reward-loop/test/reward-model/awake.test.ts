@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import type { JudgeOptions, JudgeStats } from "../../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "../loop.ts";
+import { inFull } from "../../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -83,7 +84,11 @@ describe("it is woken once for what comes together", () => {
     });
   });
 
-  test("a batch of the agent, in chunks and as a whole, with what is scored once more", async () => {
+  test.runIf(
+    inFull(
+      "a stream and single samples wake it once above, and the agent asks by requests as below",
+    ),
+  )("a batch of the agent, in chunks and as a whole, with what is scored once more", async () => {
     const stats = await after(
       async (options, now) => {
         await using agent = await AsyncRewardAgent.create({

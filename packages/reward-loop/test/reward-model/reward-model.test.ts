@@ -22,6 +22,7 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { ServerProcess } from "../../src/reward-model/server-process.ts";
 import { fixture } from "../loop.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 afterAll(() => ray.shutdown());
 
@@ -386,14 +387,18 @@ describe("servers that are started", () => {
     expect(line).toMatch(/it ended with 3.* 0$/);
   });
 
-  test.each([
+  const taken: readonly [string, number, string][] = [
     ["once get another one", 1, "is there"],
+    // Five processes, one after the other.
     ["again and again are told", 9, "address already in use"],
-  ])("whose ports are taken %s", async (_, times, wanted) => {
-    const folder = await mkdtemp(join(tmpdir(), "rayling-ports-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    // Who comes at first finds that its port is somebody's.
-    const program = `
+  ];
+  test.each(sized({ gate: taken.slice(0, 1), full: taken }))(
+    "whose ports are taken %s",
+    async (_, times, wanted) => {
+      const folder = await mkdtemp(join(tmpdir(), "rayling-ports-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      // Who comes at first finds that its port is somebody's.
+      const program = `
       const { readdirSync, writeFileSync } = require("node:fs");
       const { createServer } = require("node:http");
       const { createServer: createSilent } = require("node:net");
@@ -404,20 +409,21 @@ describe("servers that are started", () => {
       if (tries < ${times}) createSilent().listen(Number(port), "127.0.0.1", listen);
       else listen();
     `;
-    const started = RewardModelManager.create({
-      engine: "vllm",
-      launch: { command: process.execPath, args: ["-e", program, folder, "{port}"] },
-    });
-    const outcome = await started.then(
-      async (manager) => {
-        await manager.close();
-        return "is there";
-      },
-      ({ name, message }: Error) => `${name}: ${message}`,
-    );
-    expect(outcome).toContain(wanted);
-    expect(await readdir(folder)).toHaveLength(Math.min(times + 1, 5));
-  });
+      const started = RewardModelManager.create({
+        engine: "vllm",
+        launch: { command: process.execPath, args: ["-e", program, folder, "{port}"] },
+      });
+      const outcome = await started.then(
+        async (manager) => {
+          await manager.close();
+          return "is there";
+        },
+        ({ name, message }: Error) => `${name}: ${message}`,
+      );
+      expect(outcome).toContain(wanted);
+      expect(await readdir(folder)).toHaveLength(Math.min(times + 1, 5));
+    },
+  );
 
   test("end, late, where the system lets nobody end their group", async () => {
     // It hears nothing of SIGTERM.
