@@ -9,11 +9,15 @@ import { expect, test } from "vitest";
 import { resumeCheckpoint, saveCheckpoint } from "../../src/index.ts";
 import { folder } from "../data/rows.ts";
 import { checkpointOf } from "./states.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 const saver = fileURLToPath(new URL("./saver.ts", import.meta.url));
 
 /** How long after it told of a step the process is killed, in ms: a save takes some ten to a hundred. */
-const moments = [0, 2, 5, 9, 14, 20, 27, 35, 50, 70];
+const moments = sized({
+  gate: [2, 9, 20, 35, 50],
+  full: [0, 2, 5, 9, 14, 20, 27, 35, 50, 70],
+});
 
 /** The last step it told of. */
 async function killedAfter(path: string, ms: number): Promise<number> {

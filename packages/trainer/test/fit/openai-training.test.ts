@@ -6,6 +6,7 @@ import { OpenAIPolicyActor, PPOTrainer, PromptDataset, PromptLoader } from "@ray
 import type { PolicyHandle, PPOTrainerOptions } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -15,20 +16,16 @@ const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta
 type More = Pick<PPOTrainerOptions, "schedule" | "actor" | "algorithm">;
 
 describe("an updater without logProbs", () => {
-  test.for<[string, number, More]>([
+  const inBypass = { rolloutCorrection: { bypassMode: true } };
+  // Further updates of a step, by all and as they come.
+  const cases: [string, number, More][] = [
+    ["in the bypass", 4, { actor: { ppoMiniBatchSize: 2 }, algorithm: inBypass }],
+    ["as rewards come", 4, { schedule: "one-step-pipeline", actor: { ppoMiniBatchSize: 2 } }],
     ["one update a step", 2, {}],
     ["several mini-batches", 4, { actor: { ppoMiniBatchSize: 2 } }],
     ["several passes", 4, { actor: { ppoEpochs: 2 } }],
-    [
-      "in the bypass",
-      4,
-      {
-        actor: { ppoMiniBatchSize: 2 },
-        algorithm: { rolloutCorrection: { bypassMode: true } },
-      },
-    ],
-    ["as rewards come", 4, { schedule: "one-step-pipeline", actor: { ppoMiniBatchSize: 2 } }],
-  ])("%s", async ([, updates, more]) => {
+  ];
+  test.for(sized({ gate: cases.slice(0, 2), full: cases }))("%s", async ([, updates, more]) => {
     await using judge = await startJudge();
     const updater = { path: pathOf("../policy/recording-updater.ts"), name: "createBlindUpdater" };
     const policy: PolicyHandle = OpenAIPolicyActor.remote({

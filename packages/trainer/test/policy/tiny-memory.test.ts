@@ -8,6 +8,7 @@ import { numpy } from "@jax-js/jax";
 import { TinyCritic, TinyPolicy } from "@rayling/trainer/tiny";
 import { expect, test, vi } from "vitest";
 import { answersOf, asked, rowsOf, small, tokenizer } from "./tiny-rows.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 /** Those that are made while this file's imports are loaded, which happens after this. */
 const memories = vi.hoisted(() => {
@@ -38,6 +39,9 @@ function freeBlocks(): number {
   for (const array of taken) array.dispose();
   return taken.length;
 }
+
+/** What a call leaves is there after one. */
+const rounds = sized({ gate: 2, full: 6 });
 
 test("calls of all kinds and sizes leave nothing behind in jax-js's memory", async () => {
   expect(memories).toHaveLength(1);
@@ -70,7 +74,7 @@ test("calls of all kinds and sizes leave nothing behind in jax-js's memory", asy
   await round();
   const free = freeBlocks();
   const pages = bytes() / pageBytes;
-  for (let i = 0; i < 6; i++) await round();
+  for (let i = 0; i < rounds; i++) await round();
   expect(bytes() / pageBytes).toBe(pages);
   // What was free before is still, and the page that has come since.
   expect(freeBlocks()).toBe(free + pageBytes / blockBytes);
