@@ -8,6 +8,7 @@ import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.t
 import { folder } from "./fixtures/logs.ts";
 import { expectSound, openPage } from "./fixtures/page.ts";
 import { servedSession } from "./fixtures/served.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const reward = {
   path: new URL("fixtures/rewards.ts", import.meta.url).pathname,
@@ -136,7 +137,11 @@ test("without a page no loop is counted, and panels go with their session", asyn
 });
 
 describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHROMIUM)", () => {
-  test("a run of scoring is followed, and its numbers are those of its log", async () => {
+  test.runIf(
+    inFull(
+      "real-runs.test.ts walks from a loop that scores to its samples and actors; the panel's counts are above",
+    ),
+  )("a run of scoring is followed, and its numbers are those of its log", async () => {
     const { url } = await servedSession({ numCpus: 4 });
     const record = join(await folder(), "rewards.jsonl");
     const loop = await openLoop({ record, limits: { endpoint: "judge", concurrency: 2 } });

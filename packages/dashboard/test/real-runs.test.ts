@@ -13,6 +13,7 @@ import { Counter } from "./fixtures/actors.ts";
 import { folder } from "./fixtures/logs.ts";
 import { expectSound, openPage } from "./fixtures/page.ts";
 import { servedSession } from "./fixtures/served.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const reward = { path: new URL("fixtures/rewards.ts", import.meta.url).pathname };
 
@@ -121,7 +122,11 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     expect(oddities).toEqual([]);
   });
 
-  test("a training is on the page while it runs and afterwards, as in its files", async () => {
+  test.runIf(
+    inFull(
+      "it trains for the page; training.test.ts has the data of a run that goes on, and walks over its curves, and page.test.ts has a session that is alive",
+    ),
+  )("a training is on the page while it runs and afterwards, as in its files", async () => {
     const { url } = await servedSession({ numCpus: 8 });
     const files = await folder();
     const directory = join(files, "run");

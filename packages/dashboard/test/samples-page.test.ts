@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
 import { folder, type Scored, writeLog } from "./fixtures/logs.ts";
 import { expectSound, openPage } from "./fixtures/page.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const scored = (scoreOf: (index: number) => number | null): readonly Scored[] =>
   Array.from({ length: 1000 }, (_, index) => ({
@@ -18,7 +19,11 @@ const scored = (scoreOf: (index: number) => number | null): readonly Scored[] =>
   }));
 
 describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHROMIUM)", () => {
-  test("two logs are searched, compared and read", async () => {
+  test.runIf(
+    inFull(
+      "real-runs.test.ts walks over a log's samples; samples.test.ts has searches and comparisons",
+    ),
+  )("two logs are searched, compared and read", async () => {
     const directory = await folder();
     const [rule, judge] = [join(directory, "rule.jsonl"), join(directory, "judge.jsonl")];
     await writeLog(
