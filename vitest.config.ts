@@ -47,7 +47,7 @@ const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 const essentials: Partial<Record<Isolation, string[]>> = {
   shared: ["test/core/failures.test.ts"],
   tcp: ["test/core/located.test.ts", "test/conformance/{actors,ordering,restart}.test.ts"],
-  tls: ["test/conformance/{restart,streams}.test.ts"],
+  tls: ["test/conformance/streams.test.ts"],
 };
 
 /** Where an agent starts all processes, one counts files in a folder of its own, and an agent keeps them in its own. */

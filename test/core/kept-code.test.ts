@@ -17,6 +17,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { Programs } from "../fixtures/program.ts";
+import { sized } from "../fixtures/suite.ts";
 
 let programs: Programs;
 let folder: string;
@@ -139,7 +140,11 @@ const copy = await import(process.env.COPY ?? "");
 if (copy.init === ray.init) throw new Error("it is no other copy");
 `;
   for (const flags of [[], ["--preserve-symlinks"], ["--preserve-symlinks-main"]]) {
-    for (const isolation of ["thread", "process"]) {
+    const isPlain = flags.length === 0;
+    for (const isolation of sized({
+      gate: isPlain ? ["thread", "process"] : ["thread"],
+      full: ["thread", "process"],
+    })) {
       const main = program.replace('isolation: "thread"', `isolation: "${isolation}"`);
       const own = { "main.ts": main, "probe.ts": withCopy };
       expect((await programs.run({ files: own, flags })).lines).toEqual([right]);
@@ -174,14 +179,15 @@ test("anew where V8 refuses what is there", async () => {
     (from: number, to: number) =>
     (one: Buffer): Buffer =>
       Buffer.from(one).fill(0, Math.floor(one.length * from), Math.floor(one.length * to));
-  for (const broken of [
-    () => Buffer.alloc(0),
-    (one: Buffer) => one.subarray(0, 1000),
-    (one: Buffer) => Buffer.alloc(one.length, 1),
-    // V8 would run these.
+  const kinds = [
+    // V8 would run this, and the last.
     damaged(0.2, 0.21),
+    (one: Buffer) => one.subarray(0, 1000),
+    () => Buffer.alloc(0),
+    (one: Buffer) => Buffer.alloc(one.length, 1),
     damaged(0.2, 1),
-  ]) {
+  ];
+  for (const broken of sized({ gate: kinds.slice(0, 2), full: kinds })) {
     await Promise.all(
       keptFiles.map((one, at) => writeFile(one, broken(wholes[at] ?? Buffer.of()))),
     );

@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { outcomesIn } from "@rayling/reward-loop";
 import { expect, onTestFinished, test } from "vitest";
 import { startJudge } from "../servers/judge.ts";
+import { isFull } from "../fixtures/suite.ts";
 import { root } from "../workspace/source.ts";
 
 const run = promisify(execFile);
@@ -60,6 +61,8 @@ test("the judge pipeline goes on after a kill, and asks for nothing twice", asyn
   const outcomes = await outcomesIn(log);
   expect(outcomes.size).toBe(400);
 
+  // And once more; packages/rayling/test/score-killed.test.ts counts what a run asks again.
+  if (!isFull) return;
   const { answered } = await judge.stats();
   await run(process.execPath, command, { cwd: root });
   expect((await judge.stats()).answered).toBe(answered);

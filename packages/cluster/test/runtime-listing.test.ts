@@ -1,6 +1,6 @@
 /** The packages of this checkout as another machine would get them. */
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -13,9 +13,10 @@ test("the command of the copied packages runs where nothing else is", async () =
   const { root, manifest, folders, conditions } = listRuntime();
   const there = await mkdtemp(join(tmpdir(), "rayling-listing-"));
   onTestFinished(() => rm(there, { recursive: true }));
-  for (const [path] of manifest.files) {
-    await cp(join(root, path), join(there, path));
-  }
+  const parents = new Set(manifest.files.map(([path]) => dirname(path)));
+  await Promise.all([...parents].map((path) => mkdir(join(there, path), { recursive: true })));
+  const copies = manifest.files.map(([path]) => copyFile(join(root, path), join(there, path)));
+  await Promise.all(copies);
   for (const [path, target] of manifest.links) {
     await mkdir(dirname(join(there, path)), { recursive: true });
     await symlink(target, join(there, path));

@@ -13,6 +13,7 @@ import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbea
 import type { Link } from "../src/transport/link/link.ts";
 import { SocketChannel } from "../src/transport/socket/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 const token = "secret";
 const hello: Hello = { peerId: "dialler", wayId: undefined };
@@ -138,7 +139,7 @@ const numberOf = ({ bytes }: Batch): number =>
 describe("a link", () => {
   test("loses and repeats nothing while its connection is cut again and again", async () => {
     const { left, right, way } = await pair();
-    const count = 20_000;
+    const count = sized({ gate: 8000, full: 20_000 });
     const seen: [number[], number[]] = [[], []];
     const all = [left, right].map(
       (link, side) =>

@@ -11,9 +11,10 @@ import { difference } from "../../../test/fixtures/same-value.ts";
 import { seededRandom } from "../../../test/servers/seeded.ts";
 import { Codec } from "../src/protocol/codec.ts";
 import { NotEncodableError, RaySystemError } from "../src/shared/errors.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 /** SEEDS=100000 looks further, by hand. */
-const seeds = Number(process.env["SEEDS"] ?? 1000);
+const seeds = Number(process.env["SEEDS"] ?? sized({ gate: 300, full: 1000 }));
 
 const codec = new Codec({
   isReference: () => false,

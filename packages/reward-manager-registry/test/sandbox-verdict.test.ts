@@ -154,31 +154,26 @@ def f(n):
 const returning = Object.entries(attacks).filter(([name]) => /equal|itself/.test(name));
 const failed = /^(wrong_answer|runtime_error|output_limit)$/;
 
-/** The judge is the same behind all walls: the gate looks behind the strongest and the weakest. */
-describe.each(sized({ gate: [...new Set([here[0], here.at(-1)])], full: here }))(
-  "%s",
-  (isolation = "process") => {
-    const sandbox = sandboxOf(isolation);
+/** The judge is the same behind all walls: the gate looks behind the weakest, and behind the strongest below. */
+describe.each(sized({ gate: here.slice(-1), full: here }))("%s", (isolation = "process") => {
+  const sandbox = sandboxOf(isolation);
 
-    test.concurrent.each(Object.entries(attacks))(
-      "a program that %s passes no assertion",
-      async (_, program) => {
-        const tests = { assert_case: [assertions[0] ?? ""] };
-        expect((await result(program, tests, sandbox))?.status).toMatch(failed);
-      },
-    );
+  test.concurrent.each(Object.entries(attacks))(
+    "a program that %s passes no assertion",
+    async (_, program) => {
+      const tests = { assert_case: [assertions[0] ?? ""] };
+      expect((await result(program, tests, sandbox))?.status).toMatch(failed);
+    },
+  );
 
-    test("the right answer passes", async () => {
-      const program = `def f(n): return ${secret}`;
-      expect(
-        await result(program, { assert_case: [assertions.join("\n")] }, sandbox),
-      ).toMatchObject({
-        status: "success",
-        exitCode: 0,
-      });
+  test("the right answer passes", async () => {
+    const program = `def f(n): return ${secret}`;
+    expect(await result(program, { assert_case: [assertions.join("\n")] }, sandbox)).toMatchObject({
+      status: "success",
+      exitCode: 0,
     });
-  },
-);
+  });
+});
 
 /** In the gate on one: what is returned and written is compared by the same code on all. */
 describe.each(isFull ? here : here.slice(0, 1))("%s", (isolation) => {
