@@ -16,8 +16,8 @@ const firstLine = (path: string): string =>
   readFileSync(join(root, path), "utf8").split("\n")[0] ?? "";
 const programs = examples.filter((path) => firstLine(path) === `// node ${path}`);
 /**
- * They train: the quickstart learns the same task, and .ci/run runs it behind the gate; fit/resume.test.ts
- * goes on with a training, and a task of one's own trains in the gate as an estimator would.
+ * They train: the quickstart learns the same task, and .ci/run runs it behind the gate; trainings go
+ * on in fit/resume.test.ts, and a task of one's own trains in the gate as an estimator would.
  */
 const inFullOnly = [
   "examples/training/grpo-arithmetic.ts",

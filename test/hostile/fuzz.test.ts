@@ -56,7 +56,10 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Frames are read by the same code; packages/cluster/test/tls.test.ts has peers with and without a good certificate. */
+/**
+ * Frames are read by the same code; packages/cluster/test/tls.test.ts has peers with and without a
+ * good certificate.
+ */
 const ways: readonly [string, boolean][] = [
   ["", false],
   [" over TLS, with a good certificate,", true],

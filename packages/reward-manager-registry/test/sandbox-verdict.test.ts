@@ -154,7 +154,7 @@ def f(n):
 const returning = Object.entries(attacks).filter(([name]) => /equal|itself/.test(name));
 const failed = /^(wrong_answer|runtime_error|output_limit)$/;
 
-/** The judge is the same behind all walls: the gate looks behind the weakest, and behind the strongest below. */
+/** The judge is the same behind all walls: the gate tries the weakest here, the strongest below. */
 describe.each(sized({ gate: here.slice(-1), full: here }))("%s", (isolation = "process") => {
   const sandbox = sandboxOf(isolation);
 

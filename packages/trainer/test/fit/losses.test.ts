@@ -73,7 +73,7 @@ function scoresOf({ metrics }: TrainingReport): readonly [number, number] {
 const stepsToLearn = sized({ gate: 30, full: 40 });
 
 /**
- * Those of whom a training knows, and one more of each kind. Values and gradients of all of them are in
+ * A training knows of these by name, but for two. Values and gradients of all of them are in
  * policy-losses.test.ts, actor-gradients.test.ts and advantages.test.ts.
  */
 const some = ["vanilla", "bypass_mode", "gpg", "grpo", "gae", "remax"];

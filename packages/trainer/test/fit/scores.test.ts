@@ -46,7 +46,7 @@ describe("a run goes on, and learns nothing from them, where the scores are inva
     ],
   ];
 
-  // Of rows that are all invalid no estimator hears.
+  // No estimator hears of rows that are all invalid.
   test.for(sized({ gate: cases.slice(-3), full: cases }))("all rows: %s", async ([, more]) => {
     const { report, updates } = await trained("allThrow", more);
     expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(1);

@@ -68,7 +68,7 @@ const stepsToLearn = sized({ gate: 24, full: 60 });
 const learned = sized({ gate: 0.7, full: 0.9 });
 
 describe("learning", () => {
-  // What each schedule trains is in schedules.test.ts.
+  // In which order each of them trains is in schedules.test.ts.
   const schedules: ScheduleName[] = ["one-step-pipeline", "streaming"];
   const others: ScheduleName[] = ["sync", "one-step-off-policy", "mini-batch-pipeline"];
   test.for(sized({ gate: schedules, full: [...others, ...schedules] }))("%s", async (schedule) => {

@@ -40,7 +40,7 @@ function freeBlocks(): number {
   return taken.length;
 }
 
-/** What a call leaves is there after one. */
+/** A call that leaves something does so each time. */
 const rounds = sized({ gate: 2, full: 6 });
 
 test("calls of all kinds and sizes leave nothing behind in jax-js's memory", async () => {
