@@ -12,6 +12,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import * as ray from "../src/index.ts";
 import { collectGarbage } from "../src/protocol/shared-memory.ts";
 import { Collecting } from "./fixtures/collecting.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 afterEach(() => ray.shutdown());
 
@@ -47,7 +48,9 @@ describe("the collector", () => {
   });
 });
 
-describe.each(["thread", "process"] as const)("compiled code of a host: %s", (isolation) => {
+describe.each(
+  sized<readonly ("thread" | "process")[]>({ gate: ["thread"], full: ["thread", "process"] }),
+)("compiled code of a host: %s", (isolation) => {
   test("is there for others while the host lives", async () => {
     const folder = await mkdtemp(join(tmpdir(), "compiled-code-"));
     vi.stubEnv("NODE_COMPILE_CACHE", folder);
