@@ -77,13 +77,18 @@ describe("learning", () => {
     expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned);
   });
 
-  test.for(["rloo", "opo", "remax", "reinforce_plus_plus_baseline"])("%s", async (advEstimator) => {
-    const report = await trained({
-      algorithm: { advEstimator },
-      run: { totalTrainingSteps: stepsToLearn },
-    });
-    expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
-  });
+  // Others of outcomes have golden values, and losses.test.ts learns by some.
+  const estimators = ["remax", "rloo", "opo", "reinforce_plus_plus_baseline"];
+  test.for(sized({ gate: estimators.slice(0, 1), full: estimators }))(
+    "%s",
+    async (advEstimator) => {
+      const report = await trained({
+        algorithm: { advEstimator },
+        run: { totalTrainingSteps: stepsToLearn },
+      });
+      expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
+    },
+  );
 
   test.for<ScheduleName>(
     sized({
