@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inProcess, start, startShell } from "./command.ts";
 import { driver, type Driver, json, killed, ownDirectory } from "./driver.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeEach(async () => void (await ownDirectory()));
 
@@ -92,14 +93,17 @@ describe("--follow", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test.each(["exit", "kill", "stop"])("ends with the process (%s)", async (how) => {
-    const session = await driver();
-    const command = await follow("--actor", "Grader");
-    if (how === "exit") await session.ask("exit");
-    else if (how === "kill") await killed(session);
-    else await inProcess("stop");
-    expect(await command.ended).toMatchObject({ code: 0, stderr: "" });
-  });
+  test.each(sized({ gate: ["kill"], full: ["exit", "kill", "stop"] }))(
+    "ends with the process (%s)",
+    async (how) => {
+      const session = await driver();
+      const command = await follow("--actor", "Grader");
+      if (how === "exit") await session.ask("exit");
+      else if (how === "kill") await killed(session);
+      else await inProcess("stop");
+      expect(await command.ended).toMatchObject({ code: 0, stderr: "" });
+    },
+  );
 
   test("ends when nobody reads it any more, and the driver goes on", async () => {
     const session = await driver();

@@ -5,6 +5,7 @@
 
 import { expect, test, vi } from "vitest";
 import { checkoutEnv, pytest, pythonFolder, pythonProblem, runProgram } from "./python-commands.ts";
+import { inFull } from "../../../../test/fixtures/suite.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 
@@ -23,7 +24,9 @@ test("a class is opened, called, read as a stream, closed and killed", async ({ 
   expect(await pytest("python3", "test_actors")).toMatch(/^\d+ passed/m);
 });
 
-test("the reward function of the example for TRL scores as TRL calls it", async ({ skip }) => {
+test.runIf(
+  inFull("python.test.ts calls the client as TRL does, and a class in TypeScript is called above"),
+)("the reward function of the example for TRL scores as TRL calls it", async ({ skip }) => {
   const problem = pythonProblem();
   if (problem !== undefined) skip(problem);
   const example = `${pythonFolder}/../examples/python/trl_reward/main.py`;
