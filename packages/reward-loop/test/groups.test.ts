@@ -11,6 +11,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { wholeUsageOf } from "../src/spend/usage.ts";
 import { fixture, sampleOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 /** Of `computeScores`, for tests that ask for nothing else. */
 let plain: RewardLoopManager;
@@ -243,17 +244,20 @@ test("what comes alone is a group of one", async () => {
 });
 
 describe("a group is what a sample is to everything else", () => {
-  test.each(["block", "wait", "exit"])("%s: it has a deadline, and others go on", async (word) => {
-    await using loop = await open({ executors: 2, timeoutMs: 1_000 });
-    const data = batchOf([
-      ["bad", word],
-      ["bad", "1"],
-      ["good", "1"],
-      ["good", "2"],
-    ]);
-    const code = word === "exit" ? "EXECUTOR_DIED" : "SCORE_TIMEOUT";
-    expect(await scoresOf(loop, data)).toEqual([code, code, 0, 1]);
-  });
+  test.each(sized({ gate: ["block", "exit"], full: ["block", "wait", "exit"] }))(
+    "%s: it has a deadline, and others go on",
+    async (word) => {
+      await using loop = await open({ executors: 2, timeoutMs: 1_000 });
+      const data = batchOf([
+        ["bad", word],
+        ["bad", "1"],
+        ["good", "1"],
+        ["good", "2"],
+      ]);
+      const code = word === "exit" ? "EXECUTOR_DIED" : "SCORE_TIMEOUT";
+      expect(await scoresOf(loop, data)).toEqual([code, code, 0, 1]);
+    },
+  );
 
   test("it is tried again as a whole", async () => {
     const retry = { attempts: 2, baseMs: 0 };
