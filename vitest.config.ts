@@ -46,7 +46,7 @@ const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
  */
 const essentials: Partial<Record<Isolation, string[]>> = {
   shared: ["test/core/failures.test.ts"],
-  tcp: ["test/core/located.test.ts", "test/conformance/{actors,ordering,restart}.test.ts"],
+  tcp: ["test/core/located.test.ts", "test/conformance/{actors,restart}.test.ts"],
   tls: ["test/conformance/streams.test.ts"],
 };
 
