@@ -17,11 +17,13 @@ import {
 import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlRecord, ReadJsonlOptions } from "@rayling/data-proto";
+import { fullDisk } from "../../../test/fixtures/full-disk.ts";
 
 let folder: string;
 
@@ -476,6 +478,42 @@ describe("openJsonlWriter", () => {
       expect(await failure(writer.close())).toMatchObject({ code: "JSONL_IO" });
     },
   );
+
+  it.each(["out.jsonl", "out.jsonl.gz"])(
+    "a disk that is full within a write leaves no line that was refused: %s",
+    async (name) => {
+      const path = join(folder, name);
+      const writer = await openJsonlWriter(path);
+      await writer.write("before");
+      await writer.flush();
+      const { size } = await stat(path);
+      using _ = await fullDisk(30);
+      // Three lines in one write, of which the second is cut off.
+      const flushed = ["x".repeat(18), "y".repeat(18), "z"].map((value) =>
+        Promise.all([writer.write(value), writer.flush()]).then(
+          () => value,
+          (error: JsonlError) => error.code,
+        ),
+      );
+      const first = name.endsWith(".gz") ? "JSONL_IO" : "x".repeat(18);
+      expect(await Promise.all(flushed)).toEqual([first, "JSONL_IO", "JSONL_IO"]);
+      expect(await failure(writer.close())).toMatchObject({ cause: { code: "ENOSPC" } });
+      const lines = (await readAll(path)).map(({ value }) => value);
+      expect(lines).toEqual(name.endsWith(".gz") ? ["before"] : ["before", first]);
+      expect((await stat(path)).size).toBe(name.endsWith(".gz") ? size : size + 21);
+    },
+  );
+
+  it("records of one turn go in one write", async () => {
+    const blocks: string[] = [];
+    const target = new Writable({
+      write: (block: Buffer, _, done) => (blocks.push(block.toString()), done()),
+    });
+    const writer = await openJsonlWriter(target);
+    await Promise.all([writer.write("a part"), writer.write("its whole")]);
+    await writer.close();
+    expect(blocks).toEqual(['"a part"\n"its whole"\n']);
+  });
 
   describe("a file that is not what it was any more fails, whoever", () => {
     const line = { text: "x".repeat(100) };

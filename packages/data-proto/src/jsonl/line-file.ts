@@ -6,7 +6,7 @@
  * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the
  * path still leads to this file, and the file has the expected length; else the write rejects with
  * JSONL_CHANGED. A file that is not plain (a pipe, a terminal, a device) has no length and is not
- * checked.
+ * checked. A write that fails in its middle leaves whole lines, which count as written.
  */
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
@@ -21,15 +21,21 @@ const { O_APPEND, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 /** Reads of 1 MiB when a file is compared with its written bytes. */
 const COMPARE_BYTES = 1024 * 1024;
 
+/** What was written to the file, or the part of it before a place. */
+interface Written {
+  readonly bytes: number;
+  /** CRC-32. */
+  readonly checksum: number;
+}
+
 export class LineFile {
   readonly path: string;
   readonly #handle: FileHandle;
   readonly #isPlain: boolean;
   readonly #startBytes: number;
   readonly #isGzip: boolean;
-  #writtenBytes = 0;
-  /** CRC-32 of the written bytes. */
-  #checksum = 0;
+  #written: Written = { bytes: 0, checksum: 0 };
+  #wholeBytes = 0;
 
   private constructor(path: string, handle: FileHandle, isPlain: boolean, startBytes: number) {
     this.path = path;
@@ -60,21 +66,43 @@ export class LineFile {
     }
   }
 
+  get wholeBytes(): number {
+    return this.#wholeBytes;
+  }
+
   /** Rejects with JSONL_IO, or JSONL_CHANGED. */
   async write(lines: Buffer): Promise<void> {
+    const before = this.#written;
     try {
       const bytes = this.#isGzip ? await packed(lines) : lines;
       // A write may take only a part, for example when the disk is nearly full.
       for (let offset = 0; offset < bytes.length;) {
         const { bytesWritten } = await this.#handle.write(bytes, offset);
-        this.#checksum = crc32(bytes.subarray(offset, offset + bytesWritten), this.#checksum);
-        this.#writtenBytes += bytesWritten;
+        this.#written = behind(this.#written, bytes.subarray(offset, offset + bytesWritten));
         offset += bytesWritten;
       }
     } catch (cause) {
+      // Why it was not written is what the caller has to know.
+      await this.#keepWholeLines(lines, before).catch(() => undefined);
       throw fileError(this.path, cause);
     }
     await this.checkPlace();
+    this.#wholeBytes += lines.length;
+  }
+
+  /**
+   * Lines that the file has would be read as written although their writers were refused: whole
+   * ones count as written, and the rest is removed.
+   */
+  async #keepWholeLines(lines: Buffer, before: Written): Promise<void> {
+    if (!this.#isPlain) return;
+    await this.checkPlace();
+    const taken = lines.subarray(0, this.#written.bytes - before.bytes);
+    // A part of a gzip member is removed as a whole.
+    const whole = this.#isGzip ? taken.subarray(0, 0) : upToLineEnd(taken);
+    this.#wholeBytes += whole.length;
+    this.#written = behind(before, whole);
+    await this.#handle.truncate(this.#startBytes + this.#written.bytes);
   }
 
   /** Reads the written bytes back, and rejects with JSONL_CHANGED when the file differs. */
@@ -85,7 +113,7 @@ export class LineFile {
     try {
       await using file = await open(this.path, "r");
       const chunk = Buffer.allocUnsafe(COMPARE_BYTES);
-      const end = this.#startBytes + this.#writtenBytes;
+      const end = this.#startBytes + this.#written.bytes;
       for (let position = this.#startBytes; position < end;) {
         const wanted = Math.min(chunk.length, end - position);
         const { bytesRead } = await file.read(chunk, 0, wanted, position);
@@ -96,7 +124,8 @@ export class LineFile {
     } catch (cause) {
       throw fileError(this.path, cause);
     }
-    if (checksum !== this.#checksum) throw this.#changed("it has other bytes than were written");
+    if (checksum !== this.#written.checksum)
+      throw this.#changed("it has other bytes than were written");
   }
 
   /** Rejects with JSONL_IO. */
@@ -122,7 +151,7 @@ export class LineFile {
     if (there.dev !== own.dev || there.ino !== own.ino) {
       throw this.#changed("another file took its place");
     }
-    const wanted = this.#startBytes + this.#writtenBytes;
+    const wanted = this.#startBytes + this.#written.bytes;
     const size = Number(own.size);
     if (size === wanted) return;
     const what = size < wanted ? "it was cut off" : "something else writes it, too";
@@ -133,6 +162,14 @@ export class LineFile {
     const reason = `${what}, while it was being written`;
     return new JsonlError("JSONL_CHANGED", { path: this.path, reason });
   }
+}
+
+function behind({ bytes, checksum }: Written, more: Buffer): Written {
+  return { bytes: bytes + more.length, checksum: crc32(more, checksum) };
+}
+
+function upToLineEnd(lines: Buffer): Buffer {
+  return lines.subarray(0, lines.lastIndexOf(0x0a) + 1);
 }
 
 function goneOrThrow(error: NodeJS.ErrnoException): undefined {

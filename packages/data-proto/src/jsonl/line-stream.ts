@@ -8,10 +8,15 @@ import { fileError } from "./file-error.ts";
 export class LineStream {
   readonly path: string;
   readonly #stream: Writable;
+  #wholeBytes = 0;
 
   constructor(stream: Writable) {
     this.path = "fd" in stream && stream.fd === 1 ? "standard output" : "a stream";
     this.#stream = stream;
+  }
+
+  get wholeBytes(): number {
+    return this.#wholeBytes;
   }
 
   /** Rejects with JSONL_IO, also when the stream has no reader any more (EPIPE). */
@@ -24,6 +29,7 @@ export class LineStream {
       else reject(fileError(this.path, error));
     });
     await promise;
+    this.#wholeBytes += bytes.length;
   }
 
   async checkPlace(): Promise<void> {}

@@ -3,11 +3,12 @@
  * the queue between callers and the file.
  *
  * Invariants: records go to the operating system as soon as the previous write is done (there is no
- * timer, and no record waits for a flush); records that arrive meanwhile leave in one write. The
- * first failure of the file is final: it rejects every later write, flush and close. flush() means
- * "handed to the operating system", not "on the platter". A file that another program removes,
- * replaces, truncates or writes meanwhile has failed (JSONL_CHANGED): lost records never count as
- * written.
+ * timer, and no record waits for a flush); records that arrive meanwhile, or in one turn, leave in
+ * one write. The first failure of the file is final: it rejects every later write, flush and close.
+ * Where a disk ends within a write, a flush resolves if the lines before that place are all that it
+ * waits for: they are in the file. flush() means "handed to the operating system", not "on the
+ * platter". A file that another program removes, replaces, truncates or writes meanwhile has failed
+ * (JSONL_CHANGED): lost records never count as written.
  */
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -38,6 +39,11 @@ export interface JsonlWriterOptions {
 /** The target of lines. All methods reject with JsonlError. */
 export interface LineTarget {
   readonly path: string;
+  /**
+   * Written bytes that are in place, of whole lines. Where a write fails in its middle, those of
+   * lines before that place are among them.
+   */
+  readonly wholeBytes: number;
   /** Resolves when the operating system has all bytes. */
   write(bytes: Buffer): Promise<void>;
   /** Rejects if the target was replaced, as far as a cheap check shows. */
@@ -86,8 +92,6 @@ class LineWriter implements JsonlWriter {
   readonly #maxLineBytes: number;
   #queue: Buffer[] = [];
   #acceptedBytes = 0;
-  /** Written bytes that have been verified to be in place. */
-  #writtenBytes = 0;
   #draining = false;
   /** Settles, always by value, when the current block is written. */
   #block: Promise<void> = Promise.resolve();
@@ -115,6 +119,7 @@ class LineWriter implements JsonlWriter {
   }
 
   async flush(): Promise<void> {
+    if (this.#failure !== null) throw this.#failure;
     await this.#untilWritten(this.#acceptedBytes);
   }
 
@@ -133,12 +138,16 @@ class LineWriter implements JsonlWriter {
   }
 
   async #untilWritten(bytes: number): Promise<void> {
-    while (this.#writtenBytes < bytes && this.#failure === null) await this.#block;
-    if (this.#failure !== null) throw this.#failure;
+    while (this.#file.wholeBytes < bytes) {
+      if (this.#failure !== null) throw this.#failure;
+      await this.#block;
+    }
   }
 
   async #drain(): Promise<void> {
     this.#draining = true;
+    // Records of one turn go in one write: a kill does not come between them.
+    await Promise.resolve();
     while (this.#queue.length > 0) {
       const lines = this.#queue;
       this.#queue = [];
@@ -151,7 +160,6 @@ class LineWriter implements JsonlWriter {
   async #writeBlock(bytes: Buffer): Promise<void> {
     try {
       await this.#file.write(bytes);
-      this.#writtenBytes += bytes.length;
     } catch (cause) {
       this.#failure = fileError(this.path, cause);
       this.#queue = [];

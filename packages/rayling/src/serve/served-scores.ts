@@ -298,7 +298,9 @@ async function readKeys(
     nextIndex = Math.max(nextIndex, record.index + 1);
     const key: unknown = "key" in record ? record.key : undefined;
     // A line of a part stands before the line of the whole, which is what was answered.
-    if (typeof key !== "string" || typeof record.component === "string" || known.has(key)) continue;
+    if (typeof key !== "string" || typeof record.component === "string") continue;
+    // The last line of a key is what was answered: one before it may be there although its request
+    // was refused, where another program had written the file.
     const { sample, error, extraDropped } = record;
     const text = answerTextOf(outcomeOf(record), extraDropped);
     known.set(key, { sample, older: keysOfRecord(record), text, failure: error?.code });

@@ -1,12 +1,17 @@
-/** A log that could not be written is opened again for one sample alone. */
+/**
+ * A log that could not be written is opened again for one sample alone, and its keys have the
+ * outcomes that were answered.
+ */
 
-import { mkdir, readFile, rename, rmdir } from "node:fs/promises";
+import { appendFile, mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "@rayling/reward-loop";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordPauseMs, ServedLog } from "../../src/serve/served-log.ts";
+import { ServedScores } from "../../src/serve/served-scores.ts";
 import { folder } from "../command.ts";
+import { fullDisk } from "../../../../test/fixtures/full-disk.ts";
 
 const sample: RewardSample = { dataSource: "test", response: "4", groundTruth: "4" };
 const outcome: SampleOutcome = {
@@ -59,4 +64,77 @@ test("after a pause, by one sample at a time, until its line is written", async 
   // What was written when the file had gone is there, and was not answered.
   expect(await keysOf(`${path}.1`)).toEqual(["k1", "k2"]);
   expect(await keysOf(path)).toEqual(["k3", "k4"]);
+});
+
+describe("lines of a write that was refused", () => {
+  const keys = ["k0", "k1", "k2"];
+
+  /** A judge that gives each call another score, as one with a temperature does. */
+  async function judged(path: string) {
+    let calls = 0;
+    const computeScore = async (): Promise<SampleOutcome> =>
+      Promise.resolve({ ...outcome, rewardScore: ++calls });
+    const scores = await ServedScores.open({ computeScore, version: "v" }, path);
+    /** Their scores, and undefined for those that are refused. */
+    const ask = async (): Promise<unknown[]> => {
+      const claims = scores.claims(
+        keys.map(() => sample),
+        keys,
+      );
+      const asked = await Promise.allSettled(claims.map((claim) => scores.score(claim)));
+      return asked.map((one) =>
+        one.status === "rejected"
+          ? undefined
+          : (JSON.parse(one.value.text) as { readonly score: number }).score,
+      );
+    };
+    return { ask, close: () => scores.close(), calls: () => calls };
+  }
+
+  /** Asks for all until each is answered. */
+  async function answersOf(ask: () => Promise<unknown[]>): Promise<unknown[]> {
+    for (;;) {
+      vi.advanceTimersByTime(recordPauseMs);
+      const answers = await ask();
+      if (!answers.includes(undefined)) return answers;
+    }
+  }
+
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test("on a full disk the whole ones are answered, and none is there that is not", async () => {
+    const path = join(await folder(), "rewards.jsonl");
+    const server = await judged(path);
+    const [one] = await server.ask();
+    await server.close();
+    const bytes = (await readFile(path)).length;
+    expect(one).toBe(1);
+
+    const other = join(await folder(), "rewards.jsonl");
+    const filled = await judged(other);
+    const full = await fullDisk(Math.ceil(bytes / 2));
+    expect(await filled.ask()).toEqual([1, undefined, undefined]);
+    full[Symbol.dispose]();
+    const answers = await answersOf(filled.ask);
+    await filled.close().catch(() => undefined);
+    const lines = (await readFile(other, "utf8")).trimEnd().split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { readonly key: string }).key)).toEqual(keys);
+    const next = await judged(other);
+    expect([await next.ask(), next.calls()]).toEqual([answers, 0]);
+    await next.close();
+  });
+
+  test("where another program wrote the file, the last line of a key is its answer", async () => {
+    const path = join(await folder(), "rewards.jsonl");
+    const server = await judged(path);
+    await appendFile(path, "{}\n");
+    expect(await server.ask()).toEqual([undefined, undefined, undefined]);
+    await writeFile(path, (await readFile(path, "utf8")).replace("{}\n", ""));
+    const answers = await answersOf(server.ask);
+    await server.close();
+    const next = await judged(path);
+    expect([await next.ask(), next.calls()]).toEqual([answers, 0]);
+    await next.close();
+  });
 });

@@ -105,7 +105,6 @@ export class RewardLog implements AsyncDisposable {
         return this.#write({ ...about, ...one, ...texts });
       }),
     );
-    await this.#writer.flush();
     this.#records += 1;
     return present(written.at(-1), "a written record");
   }
@@ -139,7 +138,8 @@ export class RewardLog implements AsyncDisposable {
     let one = record;
     for (;;) {
       try {
-        await this.#writer.write(one);
+        // Lines that come later are no part of what this one waits for: theirs may fail alone.
+        await Promise.all([this.#writer.write(one), this.#writer.flush()]);
         return one;
       } catch (error) {
         const less = error instanceof JsonlError ? this.#lessOf(one, error) : undefined;
