@@ -211,7 +211,9 @@ export class LogIndex {
     const known = this.#byIndex.get(index);
     const before = known === undefined ? undefined : this.rows[known];
     if (!takesPlaceOf(record, before)) return;
-    const parts = waiting.filter((one) => one.sample === sample).map(({ part }) => part);
+    const own = waiting.filter((one) => one.sample === sample);
+    // A part stands twice where a process was killed before it wrote the whole.
+    const parts = [...new Map(own.map(({ part }) => [part.name, part])).values()];
     const at = known ?? this.rows.length;
     this.rows[at] = rowOf(record, parts, line);
     this.version += 1;

@@ -42,7 +42,9 @@ export async function* wholesOf(
     // Lines of other outcomes may stand between an outcome and its parts.
     const isOwn = ({ part }: PlacedPart): boolean =>
       part.index === record.index && part.sample === record.sample;
-    const own = waiting.filter(isOwn);
+    // A part stands twice where a process was killed before it wrote the whole.
+    const byName = new Map(waiting.filter(isOwn).map((one) => [one.part.component, one]));
+    const own = [...byName.values()].toSorted((a, b) => a.place - b.place);
     waiting = waiting.filter((one) => !isOwn(one));
     const places = [...own.map((one) => one.place), place];
     yield { record: withoutTexts(record), parts: own.map(({ part }) => part), places };

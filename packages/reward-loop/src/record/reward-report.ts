@@ -1,9 +1,12 @@
 /**
  * A summary of a reward log: counts, scores, failures, times and costs. Among several lines for one
- * index the one that counts is used (takesPlaceOf); tries and costs are those of all lines.
+ * index the one that counts is used (takesPlaceOf); tries and costs are those of all lines. A part
+ * without its whole, which a killed process leaves, is a cost and no sample.
  */
 
-import { isOfPart, outcomesIn, readRewardLog } from "./reward-log-file.ts";
+import { wholesOf } from "./records-with-parts.ts";
+import type { RecordedWhole } from "./records-with-parts.ts";
+import { isOfPart, readRewardLog } from "./reward-log-file.ts";
 import { isOfCalls, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
@@ -92,7 +95,8 @@ export async function reportOf(path: string): Promise<RewardReport> {
   const read = await Array.fromAsync(readRewardLog(path), withoutTexts);
   const all = read.filter(isOfCalls);
   const lines = all.filter((line) => !isOfPart(line));
-  const records = [...(await outcomesIn(path)).values()];
+  const wholes = await Array.fromAsync(wholesOf(path));
+  const records = countedOf(wholes.map(({ record }) => record));
   const valid = records.filter((record) => record.valid);
   const called = records.filter(wasCalled);
   const times = lines.map(({ at }) => Date.parse(at)).toSorted((a, b) => a - b);
@@ -112,7 +116,7 @@ export async function reportOf(path: string): Promise<RewardReport> {
       meanScore: meanOf(own.filter((record) => record.valid)),
     })),
     answeredBy: answersOf(records),
-    components: componentsOf(all.filter(isOfPart)),
+    components: componentsOf(all.filter(isOfPart), wholes),
     attempts: sumOf(lines, ({ attempts }) => attempts),
     cached: records.filter(({ cached }) => cached).length,
     latencyMs: quantilesOf(called.map(({ latencyMs }) => latencyMs)),
@@ -146,15 +150,26 @@ function answersOf(records: readonly RewardRecord[]): RewardReport["answeredBy"]
     .toSorted((a, b) => b.samples - a.samples);
 }
 
+function countedOf(lines: readonly RewardRecord[]): RewardRecord[] {
+  const counted = new Map<number, RewardRecord>();
+  for (const line of lines) {
+    if (takesPlaceOf(line, counted.get(line.index))) counted.set(line.index, line);
+  }
+  return [...counted.values()];
+}
+
 /** Costs are of all lines, as for the whole; what was scored again counts once. */
-function componentsOf(lines: readonly RewardRecord[]): RewardReport["components"] {
+function componentsOf(
+  lines: readonly RewardRecord[],
+  wholes: readonly RecordedWhole[],
+): RewardReport["components"] {
+  const ofWholes = Map.groupBy(
+    wholes.flatMap(({ parts: own }) => own.filter(isOfCalls)),
+    ({ component }) => component ?? "",
+  );
   return [...Map.groupBy(lines, ({ component }) => component ?? "")]
     .map(([name, own]) => {
-      const counted = new Map<number, RewardRecord>();
-      for (const line of own) {
-        if (takesPlaceOf(line, counted.get(line.index))) counted.set(line.index, line);
-      }
-      const records = [...counted.values()];
+      const records = countedOf(ofWholes.get(name) ?? []);
       const valid = records.filter((record) => record.valid);
       const called = own.filter(wasCalled);
       return {
