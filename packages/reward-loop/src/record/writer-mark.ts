@@ -2,6 +2,9 @@
  * Marks the writer of a log by a file beside it, named after the process. Two runs that wrote one
  * log would give the same numbers to different samples, and pay twice.
  *
+ * It stands in the temporary directory, under the number of the file, where none can be created
+ * beside the log.
+ *
  * Each writer creates its mark first and then looks for others, so that of two at once at most one
  * continues. The next writer removes the mark of a killed process. Processes of another machine or
  * container cannot be checked, and are ignored.
@@ -9,17 +12,15 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { hostname, tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { warn } from "@rayling/core/terminal";
 import { isRunning } from "@rayling/reward-manager-registry/values";
 import { RewardLogBusyError } from "../errors.ts";
 
 /** Marks the writer of a log by a file beside it, so that there is one at a time. */
 export class WriterMark {
-  /**
-   * Undefined: there is no mark, as no other process could write there, or no file can be created
-   * beside the log.
-   */
+  /** Undefined: there is no mark, as nothing is kept there, or none can be created anywhere. */
   readonly #path: string | undefined;
 
   private constructor(path: string | undefined) {
@@ -31,22 +32,20 @@ export class WriterMark {
    * one.
    */
   static async put(log: string): Promise<WriterMark> {
-    const target = await realpath(log).catch(() => log);
-    const kind = await stat(target).catch(() => undefined);
+    const target = await targetOf(log);
+    const kind = await stat(target, { bigint: true }).catch(() => undefined);
     // A pipe, a terminal: what is written there is not kept.
     if (kind !== undefined && !kind.isFile()) return new WriterMark(undefined);
-    const folder = dirname(target);
-    const own = `.${basename(target)}.${await ownerHere()}.${randomUUID().slice(0, 8)}.writer`;
-    const mark = new WriterMark(join(folder, own));
+    const beside = { folder: dirname(target), name: nameFor(basename(target)) };
+    const places =
+      kind === undefined
+        ? [beside]
+        : [beside, { folder: tmpdir(), name: `rayling-log-${kind.dev}-${kind.ino}` }];
+    const own = `${await ownerHere()}.${randomUUID().slice(0, 8)}.writer`;
+    const mark = new WriterMark(await madeInOne(places, own));
+    if (mark.#path === undefined && kind !== undefined) warn(unmarked(log));
     try {
-      await writeFile(join(folder, own), "", { flag: "wx" });
-    } catch {
-      // Opening the log reports why it cannot be written; a log that can be written goes without a
-      // mark.
-      return new WriterMark(undefined);
-    }
-    try {
-      await refuseOthers(log, folder, basename(target), own);
+      for (const place of places) await refuseOthers(log, place, mark.#path);
       return mark;
     } catch (error) {
       await mark.remove();
@@ -60,14 +59,69 @@ export class WriterMark {
   }
 }
 
-async function refuseOthers(log: string, folder: string, name: string, own: string): Promise<void> {
+/** Where marks of a log stand, and what their names begin with. */
+interface MarkPlace {
+  readonly folder: string;
+  readonly name: string;
+}
+
+/** Resolves to the file that a log is, or will be: a link may lead to one that is not there yet. */
+async function targetOf(log: string): Promise<string> {
+  let path = resolve(log);
+  // Linux follows as many.
+  for (let links = 0; links < 40; links++) {
+    const found = await realpath(path).catch(() => undefined);
+    if (found !== undefined) return found;
+    const folder = await realpath(dirname(path)).catch(() => dirname(path));
+    path = join(folder, basename(path));
+    const next = await readlink(path).catch(() => undefined);
+    if (next === undefined) return path;
+    path = resolve(folder, next);
+  }
+  return path;
+}
+
+/** A name has up to 255 bytes, of which a mark needs 47 for itself. */
+function nameFor(log: string): string {
+  if (Buffer.byteLength(log) <= 200) return log;
+  return createHash("sha256").update(log).digest("hex").slice(0, 32);
+}
+
+/** Opening the log reports why it cannot be written: undefined where it has no mark anywhere. */
+async function madeInOne(places: readonly MarkPlace[], own: string): Promise<string | undefined> {
+  for (const { folder, name } of places) {
+    const path = join(folder, `.${name}.${own}`);
+    const isMade = await writeFile(path, "", { flag: "wx" }).then(
+      () => true,
+      () => false,
+    );
+    if (isMade) return path;
+  }
+  return undefined;
+}
+
+function unmarked(log: string): string {
+  return `no file can be created beside the reward log ${log}, nor in ${tmpdir()}: a second writer of it would not be noticed`;
+}
+
+async function refuseOthers(
+  log: string,
+  { folder, name }: MarkPlace,
+  own: string | undefined,
+): Promise<void> {
   const here = await numbersHoldHere();
-  for (const one of await readdir(folder)) {
-    if (one === own || !one.startsWith(`.${name}.`)) continue;
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (own !== undefined && dirname(own) === folder) throw error;
+    return [];
+  });
+  for (const one of names) {
+    const path = join(folder, one);
+    if (path === own || !one.startsWith(`.${name}.`)) continue;
     const [, pid, started = "", where] = markPattern.exec(one.slice(name.length + 2)) ?? [];
     if (pid === undefined || where !== here) continue;
     if (await isAlive(Number(pid), started)) throw new RewardLogBusyError(log, Number(pid));
-    await rm(join(folder, one), { force: true });
+    // Another user's stays in the temporary directory, and holds up nobody.
+    await rm(path, { force: true }).catch(() => undefined);
   }
 }
 

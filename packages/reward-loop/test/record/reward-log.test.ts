@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { appendFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -21,8 +22,10 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
+import { countedRecords } from "../../src/record/records-with-parts.ts";
 import { RecordedOutcomes } from "../../src/record/replayed-outcomes.ts";
 import { recordsOf } from "../../src/record/reward-record.ts";
+import { WriterMark } from "../../src/record/writer-mark.ts";
 import { groupKeys } from "../../src/sample/sample-key.ts";
 
 let path = "";
@@ -344,6 +347,35 @@ describe("a log has one writer", () => {
     expect((await readdir(dirname(path))).toSorted()).toEqual(files);
   });
 
+  test.each([
+    ["by a link to a file that is not there yet", "link.jsonl", "elsewhere.jsonl"],
+    ["with the longest name of a file", `${"é".repeat(124)}.jsonl`, undefined],
+  ])("%s", async (_, name, target) => {
+    const log = join(dirname(path), name);
+    const other = target === undefined ? log : join(dirname(path), target);
+    if (target !== undefined) await symlink(target, log);
+    const first = await RewardLog.open(log, { append: true });
+    for (const one of [log, other]) {
+      await expect(RewardLog.open(one, { append: true })).rejects.toMatchObject({
+        code: "REWARD_LOG_BUSY",
+      });
+    }
+    await first.close();
+    await (await RewardLog.open(other, { append: true })).close();
+    expect((await readdir(dirname(path))).filter((one) => one.startsWith("."))).toEqual([]);
+  });
+
+  // No user can create a file there.
+  test.runIf(existsSync("/proc/version"))("in a folder that takes no files", async () => {
+    const mark = await WriterMark.put("/proc/version");
+    await expect(WriterMark.put("/proc/version")).rejects.toMatchObject({
+      code: "REWARD_LOG_BUSY",
+      pid: process.pid,
+    });
+    await mark.remove();
+    await (await WriterMark.put("/proc/version")).remove();
+  });
+
   test("in another process, and no longer than that lives", async () => {
     const source = `
       import { RewardLog } from "@rayling/reward-loop";
@@ -387,6 +419,34 @@ test("the report's times are those of calls, also over time", async () => {
   expect(latencyMs.p50).toBe(30);
   const told = timeline.map(({ latencyP50Ms }) => latencyP50Ms);
   expect(new Set(told.filter((one) => one !== null))).toEqual(new Set([30]));
+});
+
+test("a part whose whole was not written is a cost of the report, and no sample", async () => {
+  const parts = (b: SampleOutcome): SampleOutcome => ({
+    ...valid(3),
+    components: { a: { ...valid(1), cost: 1 }, b },
+  });
+  const log = await RewardLog.open(path);
+  await log.write(sample, parts(valid(5)), place);
+  await log.close();
+  const [a = "", b = ""] = (await readFile(path, "utf8")).split("\n");
+  // Killed before the whole: the sample is scored again in its place, and another in one of its own.
+  await writeFile(path, `${a}\n${b}\n${a.replace('"index":4', '"index":9')}\n`);
+  await using again = await RewardLog.open(path, { append: true });
+  await again.write(sample, parts(valid(2)), place);
+  await again.close();
+  const { samples, components } = await rewardReport(path);
+  expect(samples).toBe(1);
+  expect(components).toMatchObject([
+    { name: "a", samples: 1, meanScore: 1, cost: 3 },
+    { name: "b", samples: 1, meanScore: 2 },
+  ]);
+  const counted = await Array.fromAsync(countedRecords(path, "counted"));
+  expect(counted.map(({ component, score }) => [component, score])).toEqual([
+    ["a", 1],
+    ["b", 2],
+    [null, 3],
+  ]);
 });
 
 test("the report counts no tokens of samples that an earlier release has written as cached", async () => {
