@@ -1,6 +1,6 @@
 /** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WriteStream } from "node:tty";
@@ -16,6 +16,7 @@ import {
   secondCount,
   settings as settingsOf,
 } from "../src/cli/flag-values.ts";
+import { replaceFile } from "../src/cli/output/existing-file.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
@@ -561,4 +562,23 @@ describe("progress", () => {
       `${before}, 0.2500 of 1.0000 spent\n`,
     );
   });
+});
+
+test("a file is made under the longest name, and one that was there keeps what fits of it", async () => {
+  const made = await mkdtemp(join(tmpdir(), "rayling-names-"));
+  onTestFinished(() => rm(made, { recursive: true }));
+  const name = `${"é".repeat(125)}.csv`;
+  const make = (text: string): Promise<void> =>
+    replaceFile(join(made, name), "the export of before", (path) => {
+      expect(path).toMatch(/\.csv$/);
+      return writeFile(path, text);
+    });
+  await make("first");
+  await make("second");
+  const files = (await readdir(made)).toSorted((a, b) => a.length - b.length);
+  expect(files).toEqual([name, expect.stringMatching(/^é+\.[0-9TZ-]+\.csv$/)]);
+  const texts = files.map((file) => readFile(join(made, file), "utf8"));
+  expect(await Promise.all(texts)).toEqual(["second", "first"]);
+  const long = replaceFile(join(made, `a${name}`), "it", () => Promise.reject(new Error("why")));
+  await expect(long).rejects.toThrow("why");
 });

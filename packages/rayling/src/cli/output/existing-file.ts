@@ -37,8 +37,10 @@ export async function replaceFile<Result>(
   const stats = await stat(path).catch(() => undefined);
   if (stats !== undefined && !stats.isFile()) throw new CliError(2, `${path} is not a file`);
   const file = await realpath(path).catch(() => path);
-  const { name, ext } = parse(file);
-  const made = join(dirname(file), `.${name}.${randomUUID().slice(0, 8)}${ext}`);
+  const { ext } = parse(file);
+  // The format hangs on the ending. The name itself may be as long as a name can be.
+  const ending = Buffer.byteLength(ext) <= 20 ? ext : "";
+  const made = join(dirname(file), `.rayling-${randomUUID().slice(0, 8)}${ending}`);
   try {
     const result = await write(made);
     if (stats !== undefined && (await isAlike(file, made, stats.size))) return result;
@@ -50,7 +52,8 @@ export async function replaceFile<Result>(
     if (error instanceof Error) error.message = error.message.replaceAll(made, file);
     throw error;
   } finally {
-    await rm(made, { force: true });
+    // What failed before is what the user has to know.
+    await rm(made, { force: true }).catch(() => undefined);
   }
 }
 
@@ -60,13 +63,23 @@ async function isAlike(file: string, made: string, bytes: number): Promise<boole
   return one.equals(other);
 }
 
+/** Linux, macOS; Windows takes as many characters. */
+const maxNameBytes = 255;
+
+function upTo(bytes: number, text: string): string {
+  let short = text;
+  while (Buffer.byteLength(short) > bytes) short = [...short].slice(0, -1).join("");
+  return short;
+}
+
 async function freeName(file: string, date: Date): Promise<string> {
   const { dir, base } = parse(file);
   const [, stem = base, extension = ""] = /^(.+?)((?:\.[A-Za-z0-9]+){1,2})$/.exec(base) ?? [];
   const stamp = `${date.toISOString().slice(0, 19).replaceAll(":", "-")}Z`;
   for (let count = 1; ; count++) {
     const suffix = count === 1 ? stamp : `${stamp}-${count}`;
-    const name = join(dir, `${stem}.${suffix}${extension}`);
+    const ending = `.${suffix}${extension}`;
+    const name = join(dir, `${upTo(maxNameBytes - Buffer.byteLength(ending), stem)}${ending}`);
     const isTaken = await access(name).then(
       () => true,
       () => false,
