@@ -1,6 +1,6 @@
 /**
- * HTTP for the sister packages: a server with its guard, and tokens. This entry is internal and
- * changes with any release.
+ * HTTP for the sister packages: a server with its guard, tokens, and the order in which it forgets
+ * what it has answered. This entry is internal and changes with any release.
  */
 export {
   HttpEndpoint,
@@ -14,4 +14,5 @@ export type { HttpRoute } from "./transport/http/guard.ts";
 export { answerOf, HttpRefusal } from "./transport/http/refusal.ts";
 export { cutUnread } from "./transport/http/unread.ts";
 export { withoutTokens } from "./runtime/launch/host-env.ts";
+export { OldestFirst } from "./shared/fifo.ts";
 export { newToken } from "./transport/connect/handshake.ts";

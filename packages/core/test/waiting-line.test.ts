@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { OldestFirst } from "../src/shared/fifo.ts";
 import { Line } from "../src/shared/waiting-line.ts";
 
 describe("a line", () => {
@@ -24,4 +25,38 @@ describe("a line", () => {
     expect([line.shift(), line.shift(), line.shift(), line.size]).toEqual(["a", "b", "c", 0]);
     expect([line.add("d"), line.shift()]).toEqual([3, "d"]);
   });
+});
+
+test("the oldest of a map are taken by one iterator, also when others left before", () => {
+  let made = 0;
+  class Counted extends Map<string, number> {
+    override entries(): MapIterator<[string, number]> {
+      made += 1;
+      return super.entries();
+    }
+    override keys(): MapIterator<string> {
+      made += 1;
+      return super.keys();
+    }
+    override [Symbol.iterator](): MapIterator<[string, number]> {
+      return this.entries();
+    }
+  }
+  const map = new Counted();
+  const oldest = new OldestFirst(map);
+  expect(oldest.take()).toBeUndefined();
+  made = 0;
+  const taken: number[] = [];
+  for (let index = 0; index < 2000; index++) {
+    map.set(`k${index}`, index);
+    if (index % 10 === 0) map.delete(`k${index}`);
+    if (map.size > 100) taken.push(oldest.take()?.[1] ?? -1);
+  }
+  expect([map.size, made]).toEqual([100, 1]);
+  const kept = Array.from({ length: 2000 }, (_, index) => index).filter((index) => index % 10 > 0);
+  expect(taken).toEqual(kept.slice(0, -100));
+  while (map.size > 0) oldest.take();
+  expect(oldest.take()).toBeUndefined();
+  map.set("later", 1);
+  expect([oldest.take(), map.size]).toEqual([["later", 1], 0]);
 });

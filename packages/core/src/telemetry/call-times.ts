@@ -2,6 +2,7 @@
  * Histograms of calls, made of their events: how long a call took for its caller, and how long it
  * ran. They exist where events are recorded.
  */
+import { OldestFirst } from "../shared/fifo.ts";
 import { callHistograms, type MetricInfo, threadMetrics } from "./metrics.ts";
 import { keptEvents, type TaskEvent, TaskEvents } from "./task-events.ts";
 
@@ -18,6 +19,7 @@ class CallTimes {
   readonly #names: Set<string> = new Set();
   /** When unanswered calls began, by their numbers. */
   readonly #begun: Map<number, number> = new Map();
+  readonly #oldest: OldestFirst<number, number> = new OldestFirst(this.#begun);
 
   add(event: TaskEvent): void {
     switch (event.kind) {
@@ -38,8 +40,7 @@ class CallTimes {
 
   /** A call that failed at once is settled before: it would stay. */
   #begin(sequence: number, startMs: number): void {
-    const [oldest] = this.#begun.size < keptEvents ? [] : this.#begun.keys();
-    if (oldest !== undefined) this.#begun.delete(oldest);
+    if (this.#begun.size >= keptEvents) this.#oldest.take();
     this.#begun.set(sequence, startMs);
   }
 

@@ -19,7 +19,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { HttpRefusal } from "@rayling/core/http";
+import { HttpRefusal, OldestFirst } from "@rayling/core/http";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { answerTextOf } from "./answer.ts";
 import { recordPauseMs, ServedLog } from "./served-log.ts";
@@ -67,6 +67,7 @@ export class ServedScores {
   readonly #loop: Pick<RewardLoopManager, "computeScore" | "version">;
   readonly #log: ServedLog | undefined;
   readonly #known: Map<string, Known>;
+  readonly #oldest: OldestFirst<string, Known>;
   readonly #pending: Map<string, Pending> = new Map();
   readonly #underWay: Set<Promise<unknown>> = new Set();
   /** Characters in all known answers, where no log has them. */
@@ -83,6 +84,7 @@ export class ServedScores {
     this.#loop = loop;
     this.#log = log;
     this.#known = known;
+    this.#oldest = new OldestFirst(known);
     this.#nextIndex = nextIndex;
   }
 
@@ -263,12 +265,15 @@ export class ServedScores {
     if (this.#log !== undefined) return;
     this.#characters += known.text.length;
     // The last answer stays, however long it is.
-    while (this.#known.size > kept.keys || this.#characters > kept.characters) {
-      const [oldest] = this.#known;
-      if (oldest === undefined || oldest[0] === key) return;
-      this.#known.delete(oldest[0]);
-      this.#characters -= oldest[1].text.length;
+    while (this.#isTooMuch) {
+      const [, oldest] = this.#oldest.take() ?? [];
+      this.#characters -= oldest?.text.length ?? 0;
     }
+  }
+
+  get #isTooMuch(): boolean {
+    const isMore = this.#known.size > kept.keys || this.#characters > kept.characters;
+    return isMore && this.#known.size > 1;
   }
 }
 

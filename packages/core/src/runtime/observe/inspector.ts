@@ -29,6 +29,7 @@ import {
   summaryOf,
 } from "../../rpc/state-query.ts";
 import type { DeathCause } from "../../shared/errors.ts";
+import { OldestFirst } from "../../shared/fifo.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
@@ -81,6 +82,7 @@ export class Inspector implements InsideDirectory {
   readonly #warnings: Set<string> = new Set();
   readonly #events: Map<string, TaskEvents> = new Map();
   readonly #gone: Map<string, Gone> = new Map();
+  readonly #oldestGone: OldestFirst<string, Gone> = new OldestFirst(this.#gone);
   #goneEvents = 0;
 
   constructor(parts: InspectorParts) {
@@ -108,10 +110,9 @@ export class Inspector implements InsideDirectory {
     this.#gone.set(host.id, { row, events });
     this.#goneEvents += events.length;
     while (this.#gone.size > maxGone || this.#goneEvents > maxGoneEvents) {
-      const [oldest] = this.#gone;
+      const [, oldest] = this.#oldestGone.take() ?? [];
       if (oldest === undefined) break;
-      this.#gone.delete(oldest[0]);
-      this.#goneEvents -= oldest[1].events.length;
+      this.#goneEvents -= oldest.events.length;
     }
   }
 
