@@ -12,6 +12,30 @@ export class TrainerInputError extends Error {
   }
 }
 
+/** Another training writes to a folder that this one is to write to. Code "FOLDER_BUSY". */
+export class FolderBusyError extends Error {
+  override readonly name = "FolderBusyError";
+  /** Tells this error from others: compare this, not the message. */
+  readonly code = "FOLDER_BUSY";
+  /** Name of the option that names the folder. */
+  readonly option: string;
+  /** Path of the folder. */
+  readonly path: string;
+  /** The process that trains there. */
+  readonly pid: number;
+
+  constructor(option: string, path: string, pid: number, options?: ErrorOptions) {
+    const who = pid === process.pid ? "this process" : `process ${pid}`;
+    super(
+      `${option}: ${path} is being trained in by ${who}: wait until that has ended, or name another folder`,
+      options,
+    );
+    this.option = option;
+    this.path = path;
+    this.pid = pid;
+  }
+}
+
 /**
  * Place of a row in a data set: a line of a file, from 1, or a row (of a Parquet file, of an
  * array), from 0.

@@ -122,6 +122,7 @@ export type { ColumnNames, PromptRow, RowShape } from "./data/prompt-row.ts";
 export {
   CheckpointError,
   DatasetError,
+  FolderBusyError,
   TrackingError,
   TrainerInputError,
   TrainerStateError,

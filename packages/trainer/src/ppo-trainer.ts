@@ -8,7 +8,8 @@ import { createAdvantageRegistry } from "./algorithms/advantages/advantage-regis
 import { createPolicyLossRegistry } from "./algorithms/losses/policy-loss-registry.ts";
 import { TrainerInputError } from "./errors.ts";
 import { answerOf } from "./policy/policy-answers.ts";
-import { makeOutputFolders } from "./record/output-folders.ts";
+import { OutputFolders } from "./record/output-folders.ts";
+import type { NamedFolders } from "./record/output-folders.ts";
 import { StepReports } from "./record/step-reports.ts";
 import { RewardRequests } from "./rollouts/reward-requests.ts";
 import { schedules } from "./schedules/schedule.ts";
@@ -23,6 +24,7 @@ import { Training } from "./step/training.ts";
 import { silentTracker } from "./tracking/step-tracker.ts";
 import type { StepTracker } from "./tracking/step-tracker.ts";
 import { Validations } from "./validation/validations.ts";
+import { workThenClose } from "./values/work-then-close.ts";
 
 /** Result of a training. */
 export interface TrainingReport {
@@ -58,6 +60,12 @@ export interface PPOTrainerOptions extends TrainingOptions {
   readonly schedule?: ScheduleName | Schedule | undefined;
 }
 
+interface TrainerParts {
+  readonly learner: Learner;
+  readonly rewards: RewardRequests;
+  readonly outputs: OutputFolders | undefined;
+}
+
 /** verl's trainer: generates, scores and updates until all steps are trained. */
 export class PPOTrainer implements AsyncDisposable {
   /** Settings of the training, with their defaults. */
@@ -67,14 +75,15 @@ export class PPOTrainer implements AsyncDisposable {
   readonly #learner: Learner;
   readonly #rewards: RewardRequests;
   readonly #tracker: StepTracker;
+  /** The caller's, who has made and holds the folders already. */
+  readonly #outputs: OutputFolders | undefined;
   /** Failures that `fit` has rejected with. */
   readonly #failures = new Set<unknown>();
 
   private constructor(
     options: PPOTrainerOptions,
     settings: TrainingSettings,
-    learner: Learner,
-    rewards: RewardRequests,
+    { learner, rewards, outputs }: TrainerParts,
   ) {
     const { schedule } = options;
     this.#options = options;
@@ -84,10 +93,15 @@ export class PPOTrainer implements AsyncDisposable {
     this.#learner = learner;
     this.#rewards = rewards;
     this.#tracker = options.tracking ?? silentTracker;
+    this.#outputs = outputs;
   }
 
-  /** Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`. */
-  static async create(options: PPOTrainerOptions): Promise<PPOTrainer> {
+  /**
+   * Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`.
+   *
+   * @param outputs the folders of the training, where the caller has made them and holds them
+   */
+  static async create(options: PPOTrainerOptions, outputs?: OutputFolders): Promise<PPOTrainer> {
     // The table of options takes time to load, and only a training needs it.
     const { readTrainingSettings } = await import("./settings/read-settings.ts");
     const settings = readTrainingSettings(options);
@@ -100,7 +114,7 @@ export class PPOTrainer implements AsyncDisposable {
     rehearse(settings, algorithms);
     const learner = new Learner(options.policy, options.critic, settings, algorithms);
     const rewards = await RewardRequests.open(options.reward, settings.rewardArrangement);
-    return new PPOTrainer(options, settings, learner, rewards);
+    return new PPOTrainer(options, settings, { learner, rewards, outputs });
   }
 
   /**
@@ -108,12 +122,15 @@ export class PPOTrainer implements AsyncDisposable {
    * validates, as with `run.valOnly`.
    *
    * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError
-   * for a folder that cannot be written to, JsonlError for rollouts that cannot be written,
+   * for a folder that cannot be written to, FolderBusyError for one in which another training
+   * trains, JsonlError for rollouts that cannot be written,
    * CheckpointError, and TrainerStateError.
    */
   async fit(): Promise<TrainingReport> {
     try {
-      return await this.#train();
+      if (this.#outputs !== undefined) return await this.#train();
+      const outputs = await OutputFolders.open(this.#folders());
+      return await workThenClose(outputs, () => this.#train());
     } catch (error) {
       this.#failures.add(error);
       throw error;
@@ -125,7 +142,6 @@ export class PPOTrainer implements AsyncDisposable {
     const { now = (): number => performance.now() } = this.#options;
     const { settings } = this;
     const { run } = settings;
-    await this.#makeFolders();
     const asked = policy.describe.remote();
     const policyInfo = await answerOf("the policy, asked what it is,", asked, run);
     const valOnly = run.valOnly || !policyInfo.trains;
@@ -173,13 +189,14 @@ export class PPOTrainer implements AsyncDisposable {
     });
   }
 
-  async #makeFolders(): Promise<void> {
+  #folders(): NamedFolders {
     const { checkpoints, rolloutDataDir, validationDataDir, run } = this.settings;
-    await makeOutputFolders({
-      "checkpoints.folder": run.saveFreq > 0 ? checkpoints?.folder : undefined,
-      rolloutDataDir,
+    const trains = !run.valOnly;
+    return {
+      "checkpoints.folder": trains && run.saveFreq > 0 ? checkpoints?.folder : undefined,
+      rolloutDataDir: trains ? rolloutDataDir : undefined,
       validationDataDir,
-    });
+    };
   }
 
   #checkValidation(valOnly: boolean): void {

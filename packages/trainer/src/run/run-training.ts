@@ -3,22 +3,22 @@
  * it makes it ends.
  */
 
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
-import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { verlTree } from "../config/print-config.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { PPOTrainerOptions, TrainingReport } from "../ppo-trainer.ts";
+import { OutputFolders } from "../record/output-folders.ts";
 import { runFolder } from "../tracking/run-folder.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
 import { workThenClose } from "../values/work-then-close.ts";
-import { CheckpointRuns, runOfCheckpoint } from "./checkpoint-runs.ts";
+import { CheckpointRuns } from "./checkpoint-runs.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
@@ -28,6 +28,7 @@ import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 import { RewardCounts } from "../tracking/reward-metrics.ts";
 import type { RewardCount } from "../tracking/reward-metrics.ts";
+import { folderOfRuns, knownFolderOf, outputFoldersOf } from "./run-outputs.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 
@@ -54,8 +55,8 @@ export interface TrainingRun {
 /**
  * Needs `ray.init` before it.
  *
- * Rejects with TrainerConfigError, DatasetError, CheckpointError, TrackingError, and as
- * `PPOTrainer.create` and `fit`.
+ * Rejects with TrainerConfigError, DatasetError, FolderBusyError, CheckpointError, TrackingError,
+ * and as `PPOTrainer.create` and `fit`.
  */
 export async function runTraining(
   config: TrainerConfig,
@@ -66,28 +67,41 @@ export async function runTraining(
   checkLoggers(config);
   for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);
   const prompts = await openPrompts(config);
-  const policies = await openPolicies(config, {
-    baseDirectory,
-    totalSteps: totalStepsOf(config, prompts),
-    onWarmStart,
-    ...prompts,
+  // Before anything is paid for: another training there may be this one, started twice.
+  const directory = await knownFolderOf(config);
+  const outputs = await OutputFolders.open(outputFoldersOf(config, directory));
+  return await workThenClose(outputs, async () => {
+    const policies = await openPolicies(config, {
+      baseDirectory,
+      totalSteps: totalStepsOf(config, prompts),
+      onWarmStart,
+      ...prompts,
+    });
+    try {
+      const places = { baseDirectory, directory, outputs };
+      return await train(config, prompts, policies, { ...places, ...logging });
+    } finally {
+      // One actor may have two roles.
+      const actors = new Set(Object.values(policies).filter((actor) => actor !== undefined));
+      await Promise.all([...actors].map((actor) => ray.kill(actor)));
+    }
   });
-  try {
-    return await train(config, prompts, policies, { baseDirectory, ...logging });
-  } finally {
-    // One actor may have two roles.
-    const actors = new Set(Object.values(policies).filter((actor) => actor !== undefined));
-    await Promise.all([...actors].map((actor) => ray.kill(actor)));
-  }
+}
+
+interface TrainingPlaces {
+  readonly baseDirectory: string;
+  /** The folder of the run's files, if it is known before the run has one of its own. */
+  readonly directory: string | undefined;
+  readonly outputs: OutputFolders;
 }
 
 async function train(
   config: TrainerConfig,
   prompts: ConfiguredPrompts,
   policies: ConfiguredPolicies,
-  { baseDirectory, loggers = [], verbose }: RunTrainingOptions & { readonly baseDirectory: string },
+  { baseDirectory, directory, outputs, loggers = [], verbose }: RunTrainingOptions & TrainingPlaces,
 ): Promise<TrainingRun> {
-  const { trainer, rayling } = config;
+  const { trainer } = config;
   const lengths = lengthsOf(config, policies);
   const [own, validation] = await Promise.all([
     prompts.train.limited(lengths),
@@ -106,15 +120,10 @@ async function train(
     totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
     logValGenerations: trainer.logValGenerations,
     config: verlTree(config),
-    directory: rayling.directory ?? (await folderOf(config)),
+    directory: directory ?? (await runFolder(folderOfRuns(config))),
   });
-  const report = await fitted({
-    ...options,
-    ...policies,
-    prompts: loader,
-    validationPrompts: validation,
-    tracking,
-  }).catch(async (error: unknown) => {
+  const all = { ...options, ...policies, prompts: loader, validationPrompts: validation, tracking };
+  const report = await fitted(all, outputs).catch(async (error: unknown) => {
     await tracking.close({ error });
     throw error;
   });
@@ -128,18 +137,9 @@ async function train(
   };
 }
 
-async function fitted(options: PPOTrainerOptions): Promise<TrainingReport> {
-  const ppo = await PPOTrainer.create(options);
+async function fitted(options: PPOTrainerOptions, outputs: OutputFolders): Promise<TrainingReport> {
+  const ppo = await PPOTrainer.create(options, outputs);
   return await workThenClose(ppo, () => ppo.fit());
-}
-
-/** Returns the folder of the run; a run that resumes continues in that of its checkpoint. */
-async function folderOf({ trainer }: TrainerConfig): Promise<string> {
-  const { defaultLocalDir: folder, resumeMode: mode, resumeFromPath: path } = trainer;
-  const base = join("runs", trainer.projectName, trainer.experimentName);
-  const resume = { folder, mode, path: path ?? undefined };
-  const run = (await hasCheckpoint(resume)) ? await runOfCheckpoint(base, resume) : undefined;
-  return run ?? (await runFolder(base));
 }
 
 function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {

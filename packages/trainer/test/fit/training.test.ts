@@ -1,9 +1,9 @@
 /** The parts of a step: that a policy learns under every schedule, what estimators and losses ask for, validation. */
 
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
@@ -16,6 +16,7 @@ import {
 } from "@rayling/trainer";
 import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { OutputFolders } from "../../src/record/output-folders.ts";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
 import { HangingCriticActor, ScriptedPolicyActor } from "../fixtures/scripted.ts";
@@ -538,6 +539,26 @@ test.for<[string, (file: string) => Partial<PPOTrainerOptions>]>([
     expect(existsSync(log)).toBe(false);
   },
 );
+
+test("folders are held while a training lasts: another training there is refused by their names", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  // Both are one folder, which one training may hold.
+  const own = {
+    checkpoints: { folder },
+    rolloutDataDir: join(folder, "..", basename(folder)),
+    run: { totalTrainingSteps: 1, saveFreq: 1 },
+  };
+  const held = await OutputFolders.open({ other: folder });
+  const busy = { code: "FOLDER_BUSY", option: "checkpoints.folder", path: folder };
+  await expect(trained(own)).rejects.toMatchObject(busy);
+  await held.close();
+  let during: readonly string[] = [];
+  const tracking = { ...silentTracker, phase: () => void (during = readdirSync(folder)) };
+  await trained({ ...own, tracking });
+  expect(during.filter((name) => name.endsWith(".writer"))).toHaveLength(1);
+  expect((await readdir(folder)).filter((name) => name.endsWith(".writer"))).toEqual([]);
+});
 
 test("in the bypass nobody asks for log-probabilities before the update", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));

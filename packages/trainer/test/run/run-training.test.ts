@@ -1,11 +1,14 @@
 /** A configuration is run: verl's keys become the trainer's options, the data are found, and every way to name a policy works, with real actors and rewards. */
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { loadTrainerConfig, TrainerConfigError } from "../../src/config/index.ts";
 import { DatasetError } from "../../src/index.ts";
+import { OutputFolders } from "../../src/record/output-folders.ts";
 import { CheckpointRuns, runOfCheckpoint } from "../../src/run/checkpoint-runs.ts";
 import { runFolder, runTraining, trainerOptionsOf } from "../../src/run/index.ts";
 import type { TrainingRun } from "../../src/run/index.ts";
@@ -511,6 +514,52 @@ describe("a run", () => {
     await expect(failed).rejects.toMatchObject({ code: "POLICY_TIMEOUT" });
     const actors = await ray.state.listActors({ filters: [["state", "=", "ALIVE"]] });
     expect(actors).toEqual([]);
+  });
+
+  test("in whose folders another process trains is refused before its policy starts, until that is gone", async () => {
+    const files = await folder();
+    const folders = { one: join(files, "checkpoints"), two: join(files, "rollouts") };
+    const source = new URL("../../src/record/output-folders.ts", import.meta.url).href;
+    const program = `import { OutputFolders } from ${JSON.stringify(source)};
+      await OutputFolders.open(${JSON.stringify(folders)});
+      setInterval(() => undefined, 1000);
+      process.stdout.write("held");`;
+    const other = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void other.kill("SIGKILL"));
+    await once(other.stdout, "data");
+    // An answer of the policy would not come within a millisecond.
+    const began = ["trainer.policy_timeout_ms=1", "rayling.warm_start_steps=1"];
+    const again = (...more: string[]) => {
+      const own = [`rayling.directory=${files}/run`, "trainer.logger=file", ...began, ...more];
+      return runTraining(loadTrainerConfig({ name: "grpo", overrides: own }));
+    };
+    const checkpoints = [`trainer.default_local_dir=${folders.one}`, "trainer.save_freq=1"];
+    const pid = other.pid;
+    await expect(again(...checkpoints)).rejects.toMatchObject({
+      name: "FolderBusyError",
+      code: "FOLDER_BUSY",
+      pid,
+      path: folders.one,
+      message: expect.stringContaining(
+        `trainer.default_local_dir: ${folders.one} is being trained in by process ${pid}`,
+      ) as string,
+    });
+    await expect(again(`trainer.rollout_data_dir=${folders.two}`)).rejects.toMatchObject({
+      code: "FOLDER_BUSY",
+      option: "trainer.rollout_data_dir",
+    });
+    const held = await OutputFolders.open({ three: join(files, "run") });
+    const busyRun = { code: "FOLDER_BUSY", option: "rayling.directory", pid: process.pid };
+    await expect(again()).rejects.toMatchObject(busyRun);
+    await held.close();
+    const ended = once(other, "close");
+    other.kill("SIGKILL");
+    await ended;
+    await expect(again(...checkpoints)).rejects.toMatchObject({ code: "POLICY_TIMEOUT" });
+    // Neither the killed process nor the runs that failed hold anything.
+    expect([await readdir(folders.one), await readdir(join(files, "run"))]).toEqual([[], []]);
   });
 
   test("whose policy does not say how long prompts are ends, and says so", async () => {
