@@ -14,10 +14,16 @@ export interface MlflowKept {
   readonly artifacts: Map<string, unknown>;
   readonly statuses: unknown[];
   readonly authorizations: Set<string | undefined>;
-  /** Answers the next requests with this status; undefined: answers well. */
-  answerWith: ((path: string) => number | undefined) | undefined;
+  /** Answers the next requests with this status, or page; undefined: answers well. */
+  answerWith: ((path: string, body: string) => number | Page | undefined) | undefined;
   /** Keys for which all values of a request are refused. */
   readonly refused: Set<string>;
+}
+
+/** What a gateway before the server answers. */
+export interface Page {
+  readonly status: number;
+  readonly html: string;
 }
 
 interface Sent {
@@ -43,8 +49,12 @@ export async function mlflowServer(): Promise<MlflowKept> {
     };
     kept.paths.push(path);
     kept.authorizations.add(request.headers.authorization);
-    const status = kept.answerWith?.(path);
-    if (status !== undefined) return answer(status, { error_code: "TOLD", message: "as told" });
+    const told = kept.answerWith?.(path, text);
+    if (typeof told === "object") {
+      response.writeHead(told.status, { "content-type": "text/html" });
+      return void response.end(told.html);
+    }
+    if (told !== undefined) return answer(told, { error_code: "TOLD", message: "as told" });
     const body = (text === "" ? {} : JSON.parse(text)) as Sent & { readonly name?: string };
     const bad = [...(body.metrics ?? []), ...(body.params ?? [])].find(({ key }) =>
       kept.refused.has(key),

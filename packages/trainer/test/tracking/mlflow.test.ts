@@ -129,6 +129,42 @@ test("a report that the server fails on holds no other back, and is sent again",
   ]);
 });
 
+test.each([200, 404])(
+  "a page of a gateway before the server, HTTP %i, takes nothing: reports are sent again",
+  async (status) => {
+    const server = await mlflowServer();
+    const page = { status, html: "<html><title>Sign in</title></html>" };
+    const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+    server.answerWith = () => page;
+    tracking.log({ loss: 1 }, 1);
+    tracking.generations(1, [{ input: "1+1", output: "2", score: 1 }]);
+    const warned = [expect.stringMatching(/is not MLflow's: <html><title>Sign in/) as string];
+    await vi.waitFor(() => expect(warnings.map(({ message }) => message)).toEqual(warned));
+    server.answerWith = undefined;
+    await vi.waitFor(() => expect([server.metrics.size, server.artifacts.size]).toEqual([1, 1]));
+    let left = 1;
+    server.answerWith = (path) => (path.endsWith("update") && left-- > 0 ? page : undefined);
+    await tracking.close();
+    expect(server.statuses).toEqual(["FINISHED"]);
+    // What was delivered, late, is neither lost nor counted as lost.
+    expect(warnings.filter(({ message }) => /lost|delivered/.test(message))).toEqual([]);
+    server.answerWith = () => page;
+    const wrong = opened(await runFolder(), { trackingUri: server.uri });
+    await expect(wrong).rejects.toThrow(/"mlflow": it cannot begin: .*is not MLflow's/);
+  },
+);
+
+test("a request that a gateway finds too large arrives in parts", async () => {
+  const server = await mlflowServer();
+  server.answerWith = (_path, body) =>
+    body.length > 300 ? { status: 413, html: "<html>Request Entity Too Large</html>" } : undefined;
+  const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+  tracking.log(Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`m/${at}`, at])), 1);
+  await tracking.close();
+  expect(warnings).toEqual([]);
+  expect(server.metrics.size).toBe(20);
+});
+
 test("a value that the server refuses is named, and takes no other with it", async () => {
   const server = await mlflowServer();
   for (const key of ["odd", "data/odd"]) server.refused.add(key);

@@ -20,9 +20,16 @@ export class MlflowError extends RefusedReport {
   }
 
   override get isForValue(): boolean {
-    return this.status === 400;
+    // Too much at once, by a gateway's measure: less of it may pass.
+    return this.status === 400 || this.status === 413;
   }
 }
+
+/**
+ * Something else than MLflow answered at its address, such as a gateway or the page of a sign-in.
+ * Nothing was delivered; MLflow may answer later.
+ */
+export class NotMlflowError extends FailedReport {}
 
 export interface MlflowRequest {
   readonly method: "GET" | "POST" | "PUT";
@@ -48,8 +55,9 @@ export class MlflowClient {
   }
 
   /**
-   * Returns the answer's JSON. Rejects with MlflowError where the server refuses, and with another
-   * error where a later attempt may go well.
+   * Returns the answer's JSON; each answer of MLflow is an object, `{}` if there is nothing to say.
+   * Rejects with MlflowError where the server refuses, and with another error where a later attempt
+   * may go well: NotMlflowError for an answer that is not MLflow's.
    */
   async call(request: MlflowRequest): Promise<Readonly<Record<string, unknown>>> {
     const { method, path, body, query = {}, signal } = request;
@@ -62,19 +70,28 @@ export class MlflowClient {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    if (response.ok) return recordIn(text);
-    const { error_code: code, message } = recordIn(text);
-    const { status } = response;
-    const error = new MlflowError(
-      path,
-      status,
-      typeof code === "string" ? code : "",
-      typeof message === "string" ? message : text.slice(0, 200),
-    );
-    // These may go well later; the others are refusals.
-    if (status < 500 && status !== 408 && status !== 429) throw error;
-    throw new FailedReport(error.message);
+    const answer = recordIn(text);
+    if (response.ok && answer !== undefined) return answer;
+    throw failureOf(path, response.status, text, answer);
   }
+}
+
+/** Refusals that a gateway makes for MLflow: of credentials, and of the size of a request. */
+const gatewayRefusals: ReadonlySet<number> = new Set([401, 403, 413]);
+
+function failureOf(
+  path: string,
+  status: number,
+  text: string,
+  answer: Readonly<Record<string, unknown>> | undefined,
+): Error {
+  const { error_code: code, message } = answer ?? {};
+  const said = typeof message === "string" ? message : text.slice(0, 200);
+  const error = new MlflowError(path, status, typeof code === "string" ? code : "", said);
+  // These may go well later; other errors of MLflow are refusals.
+  if (status >= 500 || status === 408 || status === 429) return new FailedReport(error.message);
+  if (typeof code === "string" || gatewayRefusals.has(status)) return error;
+  return new NotMlflowError(`${path}: HTTP ${status}, and the answer is not MLflow's: ${said}`);
 }
 
 function credentials(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
@@ -85,11 +102,11 @@ function credentials(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   return { authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}` };
 }
 
-function recordIn(text: string): Readonly<Record<string, unknown>> {
+function recordIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : {};
+    return isRecord(value) ? value : undefined;
   } catch {
-    return {};
+    return undefined;
   }
 }

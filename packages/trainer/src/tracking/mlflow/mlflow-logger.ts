@@ -16,7 +16,7 @@ import type {
   TrackedRun,
   TrackingLogger,
 } from "../tracking-logger.ts";
-import { MlflowClient } from "./mlflow-client.ts";
+import { MlflowClient, NotMlflowError } from "./mlflow-client.ts";
 import { MlflowKeys } from "./mlflow-keys.ts";
 import { openMlflowRun } from "./mlflow-run.ts";
 import type { MlflowRun } from "./mlflow-run.ts";
@@ -72,7 +72,7 @@ export class MlflowLogger implements TrackingLogger {
     try {
       await this.#opened(AbortSignal.timeout(firstTimeoutMs));
     } catch (error) {
-      if (error instanceof RefusedReport) throw error;
+      if (error instanceof RefusedReport || error instanceof NotMlflowError) throw error;
       // The delivery tries again, and warns.
     }
     this.#sendParams(mlflowParams(run.config ?? {}, this.#paramKeys));
