@@ -9,10 +9,12 @@ import { rewardModelsIn } from "@rayling/reward-loop/config";
 import { codeOf, isRecord, messageOf } from "@rayling/reward-manager-registry/values";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
+import { mlflowAddress } from "../tracking/mlflow/mlflow-client.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { planPolicies } from "./configured-policies.ts";
 import { openPrompts } from "./prompt-files.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
+import { checkOutputs } from "./run-outputs.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
 
@@ -25,7 +27,9 @@ export interface RehearseOptions {
  * Loads the user's modules in this thread, and reads the prompts. Resolves to them.
  *
  * Rejects as `runTraining` would: TrainerConfigError for what the configuration asks for and cannot
- * be had, for algorithms, policies and loggers that lack something; DatasetError; and why a reward
+ * be had, for algorithms, policies and loggers that lack something, for folders and files that
+ * cannot be written to; DatasetError; CheckpointError for a folder of checkpoints that cannot be
+ * read; and why a reward
  * function, its module or its manager cannot be had.
  */
 export async function rehearseRun(
@@ -34,6 +38,7 @@ export async function rehearseRun(
 ): Promise<ConfiguredPrompts> {
   checkAlgorithms(config);
   checkLoggers(config);
+  await checkOutputs(config, baseDirectory);
   const prompts = await openPrompts(config);
   const totalSteps = totalStepsOf(config, prompts);
   const { kind } = await planPolicies(config, { baseDirectory, totalSteps, ...prompts });
@@ -83,6 +88,13 @@ const keyOf: Readonly<Record<string, string>> = {
 
 /** Throws TrainerConfigError. */
 export function checkLoggers({ trainer, rayling }: TrainerConfig): void {
+  if (trainer.logger.includes("mlflow")) {
+    try {
+      mlflowAddress();
+    } catch (cause) {
+      throw refusal("trainer.logger", `has mlflow: ${messageOf(cause)}`, "mlflow", { cause });
+    }
+  }
   if (!trainer.logger.includes("prometheus") || rayling.metricsPort !== null) return;
   const problem =
     "is null, and trainer.logger has prometheus: nobody could ask for its metrics; 0 is any port that is free";

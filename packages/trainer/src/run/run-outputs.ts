@@ -1,10 +1,20 @@
-/** What a run of a configuration writes to, by the keys that name it. */
+/**
+ * What a run of a configuration writes to, by the keys that name it. What cannot be written is found
+ * before the run pays for anything, and by a rehearsal, which makes nothing.
+ */
 
-import { join } from "node:path";
+import { access, constants, open, stat } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { WriterMark } from "@rayling/reward-loop";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
+import { refusal } from "../config/refusal.ts";
 import type { NamedFolders } from "../record/output-folders.ts";
+import { runFiles } from "../tracking/files/run-lines.ts";
 import { runOfCheckpoint } from "./checkpoint-runs.ts";
+import { rewardOptionsOf } from "./trainer-options.ts";
 
 /** Returns the folder below which runs of these names have folders of their own. */
 export function folderOfRuns({ trainer }: TrainerConfig): string {
@@ -42,4 +52,133 @@ export function outputFoldersOf(
     "trainer.validation_data_dir": trainer.validationDataDir,
     "rayling.directory": directory,
   };
+}
+
+/**
+ * Rejects with TrainerConfigError for a folder or a file that the run could not write to, and with
+ * CheckpointError for checkpoints that cannot be read. Nothing is made.
+ *
+ * @param baseDirectory where relative paths of the reward's options start
+ */
+export async function checkOutputs(config: TrainerConfig, baseDirectory: string): Promise<void> {
+  const named = outputFoldersOf(config, undefined);
+  for (const [key, folder] of Object.entries(named)) {
+    if (folder !== undefined && folder !== null) await writable(key, folder, checkFolder);
+  }
+  const directory = (await knownFolderOf(config)) ?? folderOfRuns(config);
+  await writable("rayling.directory", directory, checkFolder);
+  if (config.trainer.logger.some((name) => writesFiles.has(name))) {
+    for (const file of Object.values(runFiles)) {
+      await writable("rayling.directory", join(directory, file), checkFileOf);
+    }
+  }
+  for (const [name, variable] of Object.entries(foldersOfLoggers)) {
+    const folder = process.env[variable];
+    if (!config.trainer.logger.some((one) => one === name) || !folder) continue;
+    await writable("trainer.logger", folder, checkFolder);
+  }
+  const { record, caches } = rewardFilesOf(config, baseDirectory);
+  if (record !== undefined) await writable("reward.record", record, checkFile);
+  for (const [key, path] of caches) {
+    await writable(key, path, checkFile);
+    await writable(key, path, checkDatabase);
+  }
+}
+
+/** Rejects with RewardLogBusyError while another process writes the reward log. */
+export async function checkRecordIsFree(config: TrainerConfig, base: string): Promise<void> {
+  const { record } = rewardFilesOf(config, base);
+  if (record === undefined) return;
+  const mark = await WriterMark.put(record);
+  await mark.remove();
+}
+
+/** Variables that name folders of loggers. */
+const foldersOfLoggers = { tensorboard: "TENSORBOARD_DIR", wandb: "WANDB_DIR" } as const;
+
+/** The loggers that write `runFiles`. */
+const writesFiles: ReadonlySet<string> = new Set(["file", "report", "trace"]);
+
+function rewardFilesOf(
+  config: TrainerConfig,
+  baseDirectory: string,
+): {
+  readonly record: string | undefined;
+  /** Paths by their keys. */
+  readonly caches: readonly (readonly [string, string])[];
+} {
+  const { record, cache, rewards = {} } = rewardOptionsOf(config, baseDirectory);
+  const all: readonly (readonly [string, string | undefined])[] = [
+    ["reward.cache", cache],
+    ...Object.entries(rewards).map(
+      ([name, part]) => [`reward.rewards.${name}.cache`, part.cache] as const,
+    ),
+  ];
+  const caches = all.flatMap(([key, path]) =>
+    path === undefined || path === ":memory:" ? [] : [[key, resolve(baseDirectory, path)] as const],
+  );
+  return { record, caches };
+}
+
+/** Names the key of a path that `check` refuses. */
+async function writable(
+  key: string,
+  path: string,
+  check: (path: string) => Promise<void>,
+): Promise<void> {
+  try {
+    await check(path);
+  } catch (cause) {
+    throw refusal(key, `nothing can be written to ${path}: ${messageOf(cause)}`, path, { cause });
+  }
+}
+
+/** Checks the folder, or the nearest one above it that there is. */
+async function checkFolder(folder: string): Promise<void> {
+  const found = await statOf(folder);
+  if (found === undefined) return await checkFolder(dirname(resolve(folder)));
+  if (!found.isDirectory()) throw new Error(`${folder} is no folder`);
+  await access(folder, constants.W_OK);
+}
+
+/** Checks a file whose folder is there, since nobody makes it. */
+async function checkFile(path: string): Promise<void> {
+  const folder = dirname(path);
+  if ((await statOf(folder)) === undefined) throw new Error(`there is no folder ${folder}`);
+  await checkFileOf(path);
+}
+
+/** Checks a file whose folder is made where it is missing. */
+async function checkFileOf(path: string): Promise<void> {
+  const found = await statOf(path);
+  if (found === undefined) return await checkFolder(dirname(path));
+  if (found.isDirectory()) throw new Error("it is a folder");
+  await access(path, constants.W_OK);
+}
+
+const sqlite = "SQLite format 3\0";
+
+/** Checks the first bytes: another file at the place of a cache is refused by SQLite, late. */
+async function checkDatabase(path: string): Promise<void> {
+  if ((await statOf(path))?.isFile() !== true) return;
+  const handle = await open(path, "r");
+  try {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(sqlite.length), 0, sqlite.length);
+    if (bytesRead > 0 && buffer.toString("latin1") !== sqlite) {
+      throw new Error("it is no database of SQLite");
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Undefined: there is nothing of this name, nor can there be below a file. */
+async function statOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
+  }
 }

@@ -28,7 +28,13 @@ import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 import { RewardCounts } from "../tracking/reward-metrics.ts";
 import type { RewardCount } from "../tracking/reward-metrics.ts";
-import { folderOfRuns, knownFolderOf, outputFoldersOf } from "./run-outputs.ts";
+import {
+  checkOutputs,
+  checkRecordIsFree,
+  folderOfRuns,
+  knownFolderOf,
+  outputFoldersOf,
+} from "./run-outputs.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 
@@ -66,6 +72,8 @@ export async function runTraining(
   checkAlgorithms(config);
   checkLoggers(config);
   for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);
+  await checkOutputs(config, baseDirectory);
+  await checkRecordIsFree(config, baseDirectory);
   const prompts = await openPrompts(config);
   // Before anything is paid for: another training there may be this one, started twice.
   const directory = await knownFolderOf(config);

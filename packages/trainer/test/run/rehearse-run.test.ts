@@ -1,6 +1,6 @@
 /** A rehearsal refuses what a run would refuse before its first step, by the key that says it. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,6 +50,7 @@ beforeAll(async () => {
     join(folder, "reward.ts"),
     "export function computeScore() { return 1; }\nexport const five = 5;\nexport function rest(...all) { return all.length; }\n",
   );
+  await mkdir(join(folder, "used/timeline.jsonl"), { recursive: true });
   await writeFile(join(folder, "throws.ts"), "throw new Error('at the top');\n");
 });
 afterAll(() => rm(folder, { recursive: true }));
@@ -239,13 +240,44 @@ test.each([
     ],
   ],
   ["rayling.metrics_port", "nobody could ask", ["trainer.logger=[prometheus]"]],
+  ["trainer.logger", "MLFLOW_TRACKING_URI, the server's address", ["trainer.logger=[mlflow]"]],
+  ...[
+    ["trainer.default_local_dir", "reward.ts/ck", "reward.ts is no folder", "trainer.save_freq=1"],
+    ["trainer.rollout_data_dir", "reward.ts/rollouts", "reward.ts is no folder"],
+    ["trainer.validation_data_dir", "reward.ts", "reward.ts is no folder"],
+    ["rayling.directory", "reward.ts", "reward.ts is no folder"],
+    ["rayling.directory", "used", "timeline.jsonl: it is a folder", "trainer.logger=file"],
+    ["reward.record", "used", "it is a folder"],
+    ["reward.record", "missing/log.jsonl", "there is no folder {folder}/missing"],
+    ["reward.record", "reward.ts/log.jsonl", "reward.ts is no folder"],
+    ["reward.cache", "used", "it is a folder"],
+    ["reward.cache", "train.jsonl", "it is no database of SQLite"],
+  ].map(([key = "", path, problem = "", ...more]): [string, string, string[]] => [
+    key,
+    problem,
+    [`${key}={folder}/${path}`, ...more],
+  ]),
 ])("%s: %s", async (key, problem, overrides) => {
   const given = overrides.map((one) => one.replace("{folder}", folder));
   await expect(rehearse(...given)).rejects.toMatchObject({
     code: "TRAINER_CONFIG",
     key,
-    message: expect.stringContaining(problem) as string,
+    message: expect.stringContaining(problem.replace("{folder}", folder)) as string,
   });
+});
+
+test("folders and files that a run would make are made by no rehearsal", async () => {
+  const own = [
+    `trainer.default_local_dir=${folder}/a/checkpoints`,
+    "trainer.save_freq=1",
+    `trainer.rollout_data_dir=${folder}/a/rollouts`,
+    `rayling.directory=${folder}/a/run`,
+    `reward.record=${folder}/log.jsonl`,
+    `reward.cache=${folder}/cache.sqlite`,
+  ];
+  const before = await readdir(folder);
+  await expect(rehearse(...own)).resolves.toBeDefined();
+  expect(await readdir(folder)).toEqual(before);
 });
 
 /** The recipe's and the reward loop's own command lines, with what a user puts in their place. */

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
+import { WriterMark } from "@rayling/reward-loop";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { loadTrainerConfig, TrainerConfigError } from "../../src/config/index.ts";
 import { DatasetError } from "../../src/index.ts";
@@ -560,6 +561,25 @@ describe("a run", () => {
     await expect(again(...checkpoints)).rejects.toMatchObject({ code: "POLICY_TIMEOUT" });
     // Neither the killed process nor the runs that failed hold anything.
     expect([await readdir(folders.one), await readdir(join(files, "run"))]).toEqual([[], []]);
+  });
+
+  test("whose folders or files cannot be written to is refused before its policy starts", async () => {
+    const files = await folder();
+    const file = join(files, "file");
+    await writeFile(file, "");
+    const log = join(files, "log.jsonl");
+    const other = await WriterMark.put(log);
+    // An answer of the policy would not come within a millisecond.
+    const began = ["trainer.policy_timeout_ms=1", "rayling.warm_start_steps=1"];
+    await expect(run("grpo", `rayling.directory=${file}`, ...began)).rejects.toMatchObject({
+      code: "TRAINER_CONFIG",
+      key: "rayling.directory",
+    });
+    await expect(run("grpo", `reward.record=${log}`, ...began)).rejects.toMatchObject({
+      code: "REWARD_LOG_BUSY",
+      path: log,
+    });
+    await other.remove();
   });
 
   test("whose policy does not say how long prompts are ends, and says so", async () => {

@@ -41,16 +41,27 @@ export interface MlflowRequest {
   readonly signal: AbortSignal;
 }
 
+/** Returns the address without a slash at its end. Throws TypeError for one that is not of HTTP. */
+export function mlflowAddress(uri: string = process.env["MLFLOW_TRACKING_URI"] ?? ""): string {
+  if (uri === "") throw new TypeError("MLFLOW_TRACKING_URI, the server's address, is not set");
+  if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
+    throw new TypeError(`"${uri}" is not an HTTP address`);
+  }
+  return uri.replace(/\/+$/, "");
+}
+
 export class MlflowClient {
   /** Address of the server, without a slash at its end. */
   readonly uri: string;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** Throws TypeError for an address that is not of HTTP. */
-  constructor(uri: string) {
-    const url = new URL(uri);
-    if (!/^https?:$/.test(url.protocol)) throw new TypeError(`"${uri}" is not an HTTP address`);
-    this.uri = uri.replace(/\/+$/, "");
+  /**
+   * Throws TypeError for an address that is not of HTTP.
+   *
+   * @param uri default: the environment's MLFLOW_TRACKING_URI
+   */
+  constructor(uri?: string) {
+    this.uri = mlflowAddress(uri);
     this.#headers = { "content-type": "application/json", ...credentials(process.env) };
   }
 
