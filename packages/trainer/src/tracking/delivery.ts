@@ -3,20 +3,26 @@
  *
  * A server that does not answer holds nobody up: reports are kept, up to a limit, and sent again
  * after pauses that grow. A report that fails goes behind all others, which it does not hold back:
- * it may be the only one that the server fails on. A report that the server refuses, or that finds
- * no place, is lost; lost values are counted.
+ * it may be the only one that the server fails on. Reports that wait are sent together where one
+ * request may carry them, so that an hour of them takes few; where such a request fails, fewer go
+ * together. A report that the server refuses, or that finds no place, is lost; lost values are
+ * counted.
  */
+
+import { present } from "@rayling/reward-manager-registry/values";
 
 /** One request. */
 export interface Report {
   /** Number of values in it, for the count of lost ones. */
   readonly values: number;
   /** Words for what it carries, for a warning where it is refused: `the metric "x"`. */
-  readonly what?: string;
+  readonly what?: string | undefined;
   /** Rejects with RefusedReport where another attempt would fail too. */
   send(signal: AbortSignal): Promise<void>;
   /** Parts to send in its place where it is refused for one of its values; none: it has one. */
   parts?(): readonly Report[];
+  /** Returns one report for both, in this order; undefined: each needs a request of its own. */
+  joined?(next: Report): Report | undefined;
 }
 
 /** The server refused a report: another attempt would fail too. */
@@ -47,8 +53,11 @@ export interface DeliverySettings {
 const lastAttempts = 2;
 const longestPauseMs = 30_000;
 const requestTimeoutMs = 10_000;
-/** A `Tracking` that closes waits for 30 seconds: for a request on its way, and these. */
-const last = { timeoutMs: 5000, spanMs: 10_000 } as const;
+/**
+ * A `Tracking` that closes waits for 30 seconds: for a request on its way, for what is left, and
+ * for the report of the end, which has a time of its own.
+ */
+const last = { timeoutMs: 5000, spanMs: 10_000, endSpanMs: 5000 } as const;
 /** Refused reports that are named; further ones are only counted. */
 const mostNamed = 10;
 
@@ -65,6 +74,8 @@ export class Delivery {
   /** Kept reports with a failed attempt. A warning names the first one. */
   readonly #failing = new Set<Report>();
   readonly #named = new Set<string>();
+  /** Reports that may go together: half as many after a failure, twice as many after none. */
+  #mostTogether = Infinity;
   #keptValues = 0;
   #lost = 0;
   #hasWarnedOfLoss = false;
@@ -95,12 +106,21 @@ export class Delivery {
     this.#wake?.();
   }
 
-  /** Sends what is left, in a few attempts; resolves when all of it is delivered or lost. */
-  async close(): Promise<void> {
+  /**
+   * Sends what is left, in a few attempts; resolves within 25 seconds, when all of it is delivered
+   * or lost. Nothing is sent after that.
+   *
+   * @param end the report of how the run ended, which is sent even if others find no time
+   */
+  async close(end?: Report): Promise<void> {
     this.#isEnding = true;
     this.#wake?.();
     await this.#sending;
-    await this.#sendLast();
+    await this.#sendLast(last.spanMs);
+    if (end !== undefined) {
+      this.#fresh.push(end);
+      await this.#sendLast(last.endSpanMs);
+    }
     if (this.#lost > 0) this.#settings.warn(`${this.#lost} values were not delivered`);
   }
 
@@ -108,18 +128,17 @@ export class Delivery {
     while (!this.#isEnding) {
       const isFresh = this.#fresh.length > 0;
       const pause = isFresh ? this.#pause : this.#longerPause;
-      const report = isFresh ? this.#fresh[0] : this.#failed[0];
-      if (report === undefined) break;
+      const queue = isFresh ? this.#fresh : this.#failed;
+      if (queue.length === 0) break;
       if (pause.leftMs > 0) {
         await this.#wait(pause.leftMs);
         continue;
       }
-      if (isFresh) this.#fresh.shift();
-      else this.#failed.shift();
-      const failure = await this.#attempt(report, requestTimeoutMs);
+      const together = takeTogether(queue, this.#mostTogether);
+      const failure = await this.#attempt(together, requestTimeoutMs);
       if (failure === undefined) pause.reset();
       else {
-        this.#failed.push(report);
+        this.#failed.push(...together.reports);
         pause.begin();
         // It is not sent again at once where no fresh ones are left.
         if (isFresh && this.#longerPause.leftMs <= 0) this.#longerPause.begin();
@@ -129,45 +148,57 @@ export class Delivery {
     this.#sending = undefined;
   }
 
-  /** Attempts all that are left, those that never failed first, until the server is silent. */
-  async #sendLast(): Promise<void> {
-    const endMs = performance.now() + last.spanMs;
-    let cause: unknown;
+  /**
+   * Attempts all that are left, those that never failed first, until the server is silent or the
+   * time is over; then what is left is lost.
+   */
+  async #sendLast(spanMs: number): Promise<void> {
+    const endMs = performance.now() + spanMs;
+    let cause: unknown = "the run has ended, and the server takes them too slowly";
     for (let attempt = 1; attempt <= lastAttempts; attempt += 1) {
-      if (attempt > 1 && this.#failed.length > 0) await this.#wait(this.#settings.pauseMs);
+      if (attempt > 1 && this.#failed.length > 0) {
+        await this.#wait(Math.max(0, Math.min(this.#settings.pauseMs, endMs - performance.now())));
+      }
       this.#fresh = [...this.#fresh, ...this.#failed];
       this.#failed = [];
-      for (let report = this.#fresh.shift(); report; report = this.#fresh.shift()) {
-        const failure = await this.#attempt(report, last.timeoutMs);
+      while (this.#fresh.length > 0 && performance.now() < endMs) {
+        const together = takeTogether(this.#fresh, this.#mostTogether);
+        const leftMs = Math.ceil(endMs - performance.now());
+        const failure = await this.#attempt(together, Math.min(last.timeoutMs, leftMs));
         if (failure === undefined) continue;
         cause = failure.cause;
-        this.#failed.push(report);
-        if (!(cause instanceof FailedReport) || performance.now() > endMs) break;
+        const { reports } = together;
+        // Fewer of them at once: the server may fail on one alone.
+        if (cause instanceof FailedReport && reports.length > 1) this.#fresh.unshift(...reports);
+        else this.#failed.push(...reports);
+        if (!(cause instanceof FailedReport)) break;
       }
     }
     for (const report of [...this.#fresh, ...this.#failed]) this.#lose(report, cause);
     [this.#fresh, this.#failed, this.#keptValues] = [[], [], 0];
   }
 
-  /** Returns why the report is to be sent again; undefined: it is delivered or refused. */
-  async #attempt(report: Report, timeoutMs: number): Promise<Failure | undefined> {
-    const failure = await failureOf(report, timeoutMs);
+  /** Returns why reports are to be sent again; undefined: they are delivered or refused. */
+  async #attempt({ reports, request }: Together, timeoutMs: number): Promise<Failure | undefined> {
+    const failure = await failureOf(request, timeoutMs);
     if (failure !== undefined && !(failure.cause instanceof RefusedReport)) {
       if (this.#failing.size === 0) this.#warnOfFailure(failure.cause);
-      this.#failing.add(report);
+      for (const report of reports) this.#failing.add(report);
+      this.#mostTogether = Math.max(1, Math.floor(reports.length / 2));
       return failure;
     }
-    this.#failing.delete(report);
+    this.#mostTogether *= 2;
+    for (const report of reports) this.#failing.delete(report);
     const parts =
       failure?.cause instanceof RefusedReport && failure.cause.isForValue
-        ? (report.parts?.() ?? [])
+        ? (request.parts?.() ?? [])
         : [];
     if (parts.length > 0) {
       this.#fresh.unshift(...parts);
       return undefined;
     }
-    this.#keptValues -= report.values;
-    if (failure !== undefined) this.#refuse(report, failure.cause);
+    this.#keptValues -= request.values;
+    if (failure !== undefined) this.#refuse(request, failure.cause);
     return undefined;
   }
 
@@ -205,6 +236,28 @@ export class Delivery {
     clearTimeout(timer);
     this.#wake = undefined;
   }
+}
+
+/** Reports that one request carries. */
+interface Together {
+  readonly reports: readonly Report[];
+  readonly request: Report;
+}
+
+/** Takes the first of a queue that is not empty, and as many behind it as may go with it. */
+function takeTogether(queue: Report[], most: number): Together {
+  const first = present(queue.shift(), "report");
+  const reports = [first];
+  let request = first;
+  while (reports.length < most) {
+    const [next] = queue;
+    const both = next && request.joined?.(next);
+    if (next === undefined || both === undefined) break;
+    queue.shift();
+    reports.push(next);
+    request = both;
+  }
+  return { reports, request };
 }
 
 /** A pause that is twice as long each time, until it is reset. */

@@ -2,10 +2,15 @@
 
 import { expect, test, vi } from "vitest";
 import { MlflowLogger, Tracking, type TrackingError, type TrackingOptions } from "@rayling/trainer";
-import { Delivery } from "../../src/tracking/delivery.ts";
+import { Delivery, FailedReport } from "../../src/tracking/delivery.ts";
+import type { Report } from "../../src/tracking/delivery.ts";
 import { mlflowKey } from "../../src/tracking/mlflow/mlflow-keys.ts";
 import { mlflowServer } from "./mlflow-server.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
+
+interface Joinable extends Report {
+  readonly steps: readonly number[];
+}
 
 interface Opened {
   readonly tracking: Tracking;
@@ -266,6 +271,79 @@ test.each([
   } finally {
     vi.unstubAllEnvs();
   }
+});
+
+test("an hour of steps that waited for the server is a few requests, each value once", async () => {
+  const server = await mlflowServer();
+  server.answerWith = () => 503;
+  const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+  tracking.log({ a: 1, b: 1 }, 1);
+  await vi.waitFor(() => expect(warnings).toHaveLength(1));
+  for (let step = 2; step <= 3600; step += 1) tracking.log({ a: step, b: step }, step);
+  server.answerWith = undefined;
+  server.paths.length = 0;
+  await tracking.close();
+  expect([server.metrics.size, server.metrics.get("b 3600")]).toEqual([7200, 3600]);
+  expect(server.statuses).toEqual(["FINISHED"]);
+  expect(warnings).toHaveLength(1);
+  // 1,000 values in a request; fewer at first, as the request before them failed.
+  expect(server.paths.length).toBeLessThan(40);
+});
+
+test("a server that is slow at the end: what it took in time is there, the rest counted, and nothing is sent later", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    const sent: string[] = [];
+    const warnings: string[] = [];
+    const slow = async (what: string): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      sent.push(what);
+    };
+    const warn = (problem: string) => void warnings.push(problem);
+    const delivery = new Delivery({ warn, pauseMs: 1, maxKept: 100 });
+    for (let step = 1; step <= 60; step += 1) {
+      delivery.add({ values: 1, send: () => slow(`step ${step}`) });
+    }
+    let isClosed = false;
+    const closing = delivery.close({ values: 1, send: () => slow("end") });
+    void closing.then(() => (isClosed = true));
+    // A Tracking waits so long for it.
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(isClosed).toBe(true);
+    expect(sent.at(-1)).toBe("end");
+    const lost = 61 - sent.length;
+    expect(lost).toBeGreaterThan(0);
+    expect(delivery.lost).toBe(lost);
+    expect(warnings.at(-1)).toBe(`${lost} values were not delivered`);
+    const before = sent.length;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sent).toHaveLength(before);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a report that the server fails on is lost alone, also where others go with it", async () => {
+  const sent: number[] = [];
+  // A request fails where 13 is in it.
+  const report = (steps: readonly number[]): Joinable => ({
+    steps,
+    values: steps.length,
+    send: async () => {
+      if (steps.includes(13)) throw new FailedReport("13");
+      sent.push(...steps);
+    },
+    joined: (next) => report([...steps, ...(next as Joinable).steps]),
+  });
+  const warnings: string[] = [];
+  const warn = (problem: string) => void warnings.push(problem);
+  const delivery = new Delivery({ warn, pauseMs: 1, maxKept: 100 });
+  for (let step = 0; step < 50; step += 1) delivery.add(report([step]));
+  await delivery.close();
+  expect(sent.toSorted((a, b) => a - b)).toEqual(
+    Array.from({ length: 50 }, (_, step) => step).filter((step) => step !== 13),
+  );
+  expect(warnings.at(-1)).toBe("1 values were not delivered");
 });
 
 test("a report that is added in any turn after the answer to the last one is sent, before more come", async () => {

@@ -8,7 +8,6 @@
  */
 
 import { Delivery, RefusedReport } from "../delivery.ts";
-import type { Report } from "../delivery.ts";
 import type {
   Generation,
   RunEnd,
@@ -22,6 +21,8 @@ import { openMlflowRun } from "./mlflow-run.ts";
 import type { MlflowRun } from "./mlflow-run.ts";
 import { mlflowMetrics, mlflowParams } from "./mlflow-values.ts";
 import type { KeyValue } from "./mlflow-values.ts";
+import { valuesReports } from "./values-report.ts";
+import type { ValueKind } from "./values-report.ts";
 
 /** Server of an `MlflowLogger`, and its patience. */
 export interface MlflowLoggerOptions {
@@ -36,8 +37,12 @@ export interface MlflowLoggerOptions {
   readonly maxKept?: number;
 }
 
-/** MLflow's limits for one request. */
-const limits = { metrics: 1000, params: 100 } as const;
+/** A value of a metric: several steps may go in one request. */
+interface DatedValue extends KeyValue {
+  readonly timestamp: number;
+  readonly step: number;
+}
+
 const artifactScheme = "mlflow-artifacts:/";
 const firstTimeoutMs = 10_000;
 
@@ -48,6 +53,16 @@ export class MlflowLogger implements TrackingLogger {
   readonly #options: MlflowLoggerOptions;
   readonly #metricKeys = new MlflowKeys("metrics", (problem) => this.#warn(problem));
   readonly #paramKeys = new MlflowKeys("settings", (problem) => this.#warn(problem));
+  readonly #metrics: ValueKind<DatedValue> = {
+    what: "metric",
+    limit: 1000,
+    send: (values, signal) => this.#sendMetrics(values, signal),
+  };
+  readonly #params: ValueKind<KeyValue> = {
+    what: "setting",
+    limit: 100,
+    send: (values, signal) => this.#sendParams(values, signal),
+  };
   /** Parameters of which a warning says that the server keeps earlier ones. */
   readonly #kept = new Set<string>();
   #delivery: Delivery | undefined;
@@ -63,9 +78,7 @@ export class MlflowLogger implements TrackingLogger {
   /** Makes the run on the server, or continues that of a resumed run, and sends the settings. */
   async open(run: TrackedRun, warn: (problem: string, cause?: unknown) => void): Promise<void> {
     const { pauseMs = 1000, maxKept = 1_000_000, trackingUri } = this.#options;
-    const uri = trackingUri ?? process.env["MLFLOW_TRACKING_URI"] ?? "";
-    if (uri === "") throw new TypeError("MLFLOW_TRACKING_URI, the server's address, is not set");
-    this.#client = new MlflowClient(uri);
+    this.#client = new MlflowClient(trackingUri);
     this.#tracked = run;
     this.#warn = warn;
     this.#delivery = new Delivery({ warn, pauseMs, maxKept });
@@ -75,18 +88,16 @@ export class MlflowLogger implements TrackingLogger {
       if (error instanceof RefusedReport || error instanceof NotMlflowError) throw error;
       // The delivery tries again, and warns.
     }
-    this.#sendParams(mlflowParams(run.config ?? {}, this.#paramKeys));
+    const params = mlflowParams(run.config ?? {}, this.#paramKeys);
+    for (const report of valuesReports(this.#params, params)) this.#delivery.add(report);
   }
 
   /** Sends the metrics of a step. */
   log(metrics: StepMetrics, step: number): void {
     const timestamp = Date.now();
-    for (const some of chunks(mlflowMetrics(metrics, this.#metricKeys), limits.metrics)) {
-      this.#addValues("metric", some, async (part, client, { id }, signal) => {
-        const sent = part.map(({ key, value }) => ({ key, value, timestamp, step }));
-        await logBatch(client, { run_id: id, metrics: sent }, signal);
-      });
-    }
+    const values = mlflowMetrics(metrics, this.#metricKeys);
+    const dated = values.map((one) => ({ ...one, timestamp, step }));
+    for (const report of valuesReports(this.#metrics, dated)) this.#delivery?.add(report);
   }
 
   /** Sends generations as the artifact `val_step{step}.json`, as verl does. */
@@ -97,7 +108,9 @@ export class MlflowLogger implements TrackingLogger {
       score: Number.isFinite(score) ? score : null,
     }));
     const what = `the validation generations of step ${step}`;
-    this.#add({ values: rows.length, what }, async (client, { artifactUri }, signal) => {
+    const send = async (signal: AbortSignal): Promise<void> => {
+      const { client, run } = await this.#opened(signal);
+      const { artifactUri } = run;
       if (!artifactUri.startsWith(artifactScheme)) {
         throw new RefusedReport(
           `the server takes no artifacts by HTTP: they are in ${artifactUri}`,
@@ -107,32 +120,38 @@ export class MlflowLogger implements TrackingLogger {
       const root = new URL(artifactUri).pathname.replace(/^\/+/, "");
       const path = `mlflow-artifacts/artifacts/${root}/val_step${step}.json`;
       await client.call({ method: "PUT", path, body: rows, signal });
-    });
+    };
+    this.#delivery?.add({ values: rows.length, what, send });
   }
 
   /** Sends what is left, and whether the run finished or failed. */
   async close({ error }: RunEnd): Promise<void> {
     const status = error === undefined ? "FINISHED" : "FAILED";
     const end = { status, end_time: Date.now() };
-    this.#add({ values: 1, what: "how the run ended" }, async (client, { id }, signal) => {
-      const body = { run_id: id, ...end };
+    const send = async (signal: AbortSignal): Promise<void> => {
+      const { client, run } = await this.#opened(signal);
+      const body = { run_id: run.id, ...end };
       await client.call({ method: "POST", path: "mlflow/runs/update", body, signal });
-    });
-    await this.#delivery?.close();
+    };
+    await this.#delivery?.close({ values: 1, what: "how the run ended", send });
+  }
+
+  async #sendMetrics(values: readonly DatedValue[], signal: AbortSignal): Promise<void> {
+    const { client, run } = await this.#opened(signal);
+    const metrics = values.map(({ name: _name, ...sent }) => sent);
+    await logBatch(client, { run_id: run.id, metrics }, signal);
   }
 
   /** Parameters are immutable: a resumed run keeps its earlier ones. */
-  #sendParams(params: readonly KeyValue[]): void {
-    for (const some of chunks(params, limits.params)) {
-      this.#addValues("setting", some, async (part, client, { id, params: earlier }, signal) => {
-        const added = part.filter(({ key }) => !earlier.has(key));
-        const changed = part.filter(({ key, value }) => (earlier.get(key) ?? value) !== value);
-        this.#warnOfKept(changed.map(({ key }) => key));
-        if (added.length === 0) return;
-        const sent = added.map(({ key, value }) => ({ key, value }));
-        await logBatch(client, { run_id: id, params: sent }, signal);
-      });
-    }
+  async #sendParams(values: readonly KeyValue[], signal: AbortSignal): Promise<void> {
+    const { client, run } = await this.#opened(signal);
+    const { id, params: earlier } = run;
+    const added = values.filter(({ key }) => !earlier.has(key));
+    const changed = values.filter(({ key, value }) => (earlier.get(key) ?? value) !== value);
+    this.#warnOfKept(changed.map(({ key }) => key));
+    if (added.length === 0) return;
+    const params = added.map(({ key, value }) => ({ key, value }));
+    await logBatch(client, { run_id: id, params }, signal);
   }
 
   #warnOfKept(changed: readonly string[]): void {
@@ -142,61 +161,18 @@ export class MlflowLogger implements TrackingLogger {
     this.#warn(`the run on the server keeps its earlier parameters: ${keys.join(", ")}`);
   }
 
-  #addValues(what: string, values: readonly KeyValue[], send: SendValues): void {
-    const client = this.#client;
-    if (client === undefined) return;
-    this.#delivery?.add(
-      valuesReport(what, values, async (part, signal) =>
-        send(part, client, await this.#opened(signal), signal),
-      ),
-    );
-  }
-
-  #add(
-    about: Pick<Report, "values" | "what">,
-    send: (client: MlflowClient, run: MlflowRun, signal: AbortSignal) => Promise<void>,
-  ): void {
-    const client = this.#client;
-    if (client === undefined) return;
-    this.#delivery?.add({
-      ...about,
-      send: async (signal) => send(client, await this.#opened(signal), signal),
-    });
-  }
-
-  async #opened(signal: AbortSignal): Promise<MlflowRun> {
+  async #opened(signal: AbortSignal): Promise<OpenedRun> {
     if (this.#client === undefined || this.#tracked === undefined) {
       throw new TypeError("the logger is not open");
     }
     this.#run ??= await openMlflowRun(this.#client, this.#tracked, signal);
-    return this.#run;
+    return { client: this.#client, run: this.#run };
   }
 }
 
-type SendValues = (
-  values: readonly KeyValue[],
-  client: MlflowClient,
-  run: MlflowRun,
-  signal: AbortSignal,
-) => Promise<void>;
-
-/**
- * The server refuses all values of a request for one of them: they are sent again in halves, so
- * that only that one is lost.
- */
-function valuesReport(
-  what: string,
-  values: readonly KeyValue[],
-  send: (part: readonly KeyValue[], signal: AbortSignal) => Promise<void>,
-): Report {
-  const [first] = values;
-  const about = { values: values.length, send: (signal: AbortSignal) => send(values, signal) };
-  if (first === undefined || values.length === 1) {
-    return { ...about, what: `the ${what} ${JSON.stringify(first?.name)}` };
-  }
-  const half = Math.ceil(values.length / 2);
-  const parts = (): Report[] => chunks(values, half).map((part) => valuesReport(what, part, send));
-  return { ...about, parts };
+interface OpenedRun {
+  readonly client: MlflowClient;
+  readonly run: MlflowRun;
 }
 
 async function logBatch(
@@ -205,9 +181,4 @@ async function logBatch(
   signal: AbortSignal,
 ): Promise<void> {
   await client.call({ method: "POST", path: "mlflow/runs/log-batch", body, signal });
-}
-
-function chunks<Item>(items: readonly Item[], size: number): Item[][] {
-  const count = Math.ceil(items.length / size);
-  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
 }
