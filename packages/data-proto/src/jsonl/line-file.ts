@@ -21,7 +21,7 @@ const { O_APPEND, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 /** Reads of 1 MiB when a file is compared with its written bytes. */
 const COMPARE_BYTES = 1024 * 1024;
 
-/** What was written to the file, or the part of it before a place. */
+/** Bytes that were written to the file, all of them or those before a place. */
 interface Written {
   readonly bytes: number;
   /** CRC-32. */
@@ -82,7 +82,7 @@ export class LineFile {
         offset += bytesWritten;
       }
     } catch (cause) {
-      // Why it was not written is what the caller has to know.
+      // The caller has to know why it was not written.
       await this.#keepWholeLines(lines, before).catch(() => undefined);
       throw fileError(this.path, cause);
     }

@@ -52,7 +52,7 @@ export async function replaceFile<Result>(
     if (error instanceof Error) error.message = error.message.replaceAll(made, file);
     throw error;
   } finally {
-    // What failed before is what the user has to know.
+    // The user has to know what failed before.
     await rm(made, { force: true }).catch(() => undefined);
   }
 }
@@ -67,9 +67,11 @@ async function isAlike(file: string, made: string, bytes: number): Promise<boole
 const maxNameBytes = 255;
 
 function upTo(bytes: number, text: string): string {
-  let short = text;
-  while (Buffer.byteLength(short) > bytes) short = [...short].slice(0, -1).join("");
-  return short;
+  // A character that is cut in two has no meaning.
+  return Buffer.from(text)
+    .subarray(0, bytes)
+    .toString()
+    .replace(/\uFFFD+$/, "");
 }
 
 async function freeName(file: string, date: Date): Promise<string> {
