@@ -33,6 +33,8 @@ const inputCodes: ReadonlySet<unknown> = new Set([
   "CONFIG",
   "TRAINER_CONFIG",
   "TRAINER_INPUT",
+  "FOLDER_BUSY",
+  "REWARD_LOG_BUSY",
   "REWARD_CONFIG",
   "REWARD_LOOP_OPTION",
   "INVALID_OPTION",

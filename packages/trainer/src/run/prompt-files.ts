@@ -1,14 +1,13 @@
 /** The prompts of a configuration: verl's files, or a task's that are made here. */
 
 import type { TrainerConfig } from "../config/options/index.ts";
-import { refusal } from "../config/refusal.ts";
+import { checkKwargs, refusal } from "../config/refusal.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLoaderOptions } from "../data/prompt-loader.ts";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptDatasetOptions } from "../data/prompt-dataset.ts";
 import { arithmeticTask } from "../tasks/arithmetic.ts";
 import type { ArithmeticOptions } from "../tasks/arithmetic.ts";
-import { checkKwargs } from "./kwargs.ts";
 
 export interface ConfiguredPrompts {
   readonly train: PromptDataset;

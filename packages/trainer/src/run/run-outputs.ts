@@ -1,6 +1,7 @@
 /**
- * What a run of a configuration writes to, by the keys that name it. What cannot be written is found
- * before the run pays for anything, and by a rehearsal, which makes nothing.
+ * Folders and files that a run of a configuration writes to, by the keys that name them. One that
+ * cannot be written is found before the run pays for anything, and by a rehearsal, which makes
+ * nothing.
  */
 
 import { access, constants, open, stat } from "node:fs/promises";

@@ -3,7 +3,7 @@
 import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
-import { refusal } from "../config/refusal.ts";
+import { checkKwargs, refusal } from "../config/refusal.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { messageText } from "../policy/message-text.ts";
 import { answerOf } from "../policy/policy-answers.ts";
@@ -12,7 +12,6 @@ import { tinySettingsOf } from "../policy/tiny/tiny-settings.ts";
 import type { TinySettings } from "../policy/tiny/tiny-settings.ts";
 import { CharTokenizer } from "../policy/tiny/tokenizer.ts";
 import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
-import { checkKwargs } from "./kwargs.ts";
 import { promptLimitsOf, withPolicyKeys } from "./policy-kind.ts";
 import type { Kind, PolicyContext } from "./policy-kind.ts";
 import { optimSettingsOf } from "./trainer-options.ts";

@@ -6,7 +6,7 @@
 import type { Report } from "../delivery.ts";
 import type { KeyValue } from "./mlflow-values.ts";
 
-/** What values of a kind have in common. */
+/** A kind of values: its name, its limit and its request. */
 export interface ValueKind<Value extends KeyValue> {
   /** Word for one, for a warning where it is refused. */
   readonly what: string;
