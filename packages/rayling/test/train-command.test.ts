@@ -3,6 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { WriterMark } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { fileOf, folder, inProcess, shown, start } from "./command.ts";
@@ -119,6 +120,11 @@ describe("rayling train", () => {
     const dump = (await readFile(join(dumps, "2.jsonl"), "utf8")).trim().split("\n");
     const scores = dump.map((line) => (JSON.parse(line) as { readonly score: unknown }).score);
     expect(new Set(scores)).toEqual(new Set([1]));
+    const other = await WriterMark.put(join(dumps, "rayling-training"));
+    const busy = await inProcess("train", ...own);
+    expect(busy).toMatchObject({ code: 2, stdout: "" });
+    expect(busy.stderr).toContain(`trainer.rollout_data_dir: ${dumps} is being trained in by this`);
+    await other.remove();
     const refused = await inProcess("train", "--dry-run", ...own, "data.allow_nan=false");
     expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refused.stderr).toContain(`${data}:1: the line is not valid JSON: NaN is no JSON`);
