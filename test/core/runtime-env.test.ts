@@ -1,8 +1,9 @@
 import { mkdtemp, readFile as read, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, assert, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { type Found, Heir, heir, type HeirClass, type Start } from "../fixtures/heirs.ts";
 import { Permitted, readFile } from "../fixtures/permitted.ts";
 
 let folder: string;
@@ -172,4 +173,106 @@ describe("runtimeEnv", () => {
       expect(await ray.get(actor.echo.remote(1))).toBe(1);
     },
   );
+});
+
+describe("what the code of an actor starts inherits", () => {
+  const env = { FIRST: "parent", SECOND: "parent" };
+  const own = { runtimeEnv: { env: { SECOND: "own" } } };
+  const denied = "ERR_ACCESS_DENIED";
+  const paths = (): string[] => [given(), "/etc/hostname"];
+  const confined = (
+    isolation: "thread" | "process",
+    more: ray.Permissions = {},
+  ): ray.ActorHandle<HeirClass> => {
+    const permissions = { allowFsRead: [folder], ...more };
+    return Heir.options({ isolation, runtimeEnv: { env, permissions } }).remote();
+  };
+
+  test.each<["thread" | "process", readonly (readonly Start[])[]]>([
+    [
+      "thread",
+      [
+        [{ isolation: "shared" }, { is: "task", ...own }, { is: "task" }, {}],
+        [{ isolation: "process" }],
+      ],
+    ],
+    ["process", [[{}], [{ is: "task" }]]],
+  ])("its variables and permissions, in a %s and at every distance", async (isolation, chains) => {
+    const parent = confined(isolation);
+    const found = await ray.get(chains.map((chain) => parent.start.remote(chain, paths())));
+    for (const [index, chain] of chains.entries()) {
+      const second = chain.some((one) => "runtimeEnv" in one) ? "own" : "parent";
+      const expected = { variables: ["parent", second], files: ["read", denied] };
+      expect(found[index], JSON.stringify(chain)).toMatchObject(expected);
+    }
+    // Nothing of it is left in a worker or a shared thread for those who did not ask for it.
+    const free = { variables: [undefined, undefined], files: ["read", "read"] };
+    expect(await ray.get(heir.remote([], paths()))).toMatchObject(free);
+    const shared = Heir.options({ isolation: "shared" }).remote();
+    expect(await ray.get(shared.start.remote([], paths()))).toMatchObject(free);
+  });
+
+  test("permissions that it may make narrower, and not wider", async () => {
+    const parent = confined("thread", { allowChildProcess: true });
+    const started = (start: Start): ray.ObjectRef<Found> => parent.start.remote([start], paths());
+    const asking = (permissions: ray.Permissions): Start => ({ runtimeEnv: { permissions } });
+    expect((await ray.get(started(asking({})))).files).toEqual([denied, denied]);
+    const same = asking({ allowFsRead: [given()], allowChildProcess: true });
+    expect((await ray.get(started({ is: "task", ...same }))).files).toEqual(["read", denied]);
+    const wider: readonly [Start, string][] = [
+      [asking({ allowFsRead: [given(), "/etc"] }), 'permissions.allowFsRead asks for "/etc"'],
+      [asking({ allowFsWrite: [folder] }), "permissions.allowFsWrite asks for"],
+      [asking({ allowWorker: true }), "permissions.allowWorker is asked for"],
+      [{ runtimeEnv: { env: { NODE_OPTIONS: "--allow-fs-read=*" } } }, "env.NODE_OPTIONS"],
+    ];
+    for (const [start, message] of wider) {
+      for (const is of [{}, { is: "task" }] as const) {
+        const error = await caught(started({ ...start, ...is }));
+        expect(error).toMatchObject({ name: "RuntimeEnvSetupError" });
+        expect((error as Error).message).toContain(message);
+      }
+    }
+  });
+
+  test("all of that for all of its lives, also beyond the parent", async () => {
+    const parent = Heir.options({
+      runtimeEnv: { env: { FIRST: "parent" }, permissions: { allowFsRead: [folder] } },
+    }).remote();
+    for (const isolation of ["thread", "shared"] as const) {
+      const child = await ray.get(parent.make.remote({ isolation, maxRestarts: 1 }));
+      await ray.get(child.start.remote([], []));
+      await ray.kill(child, { noRestart: false });
+      if (isolation === "shared") await ray.kill(parent);
+      const { variables, files } = await ray.get(child.start.remote([{ is: "task" }], paths()));
+      expect(variables).toEqual(["parent", undefined]);
+      expect(files).toEqual(["read", denied]);
+    }
+  });
+
+  test("a shared thread with those that inherit alike, until the last of them has ended", async () => {
+    const [one, two, other] = ["a", "a", "b"].map((FIRST) =>
+      Heir.options({ runtimeEnv: { env: { FIRST } } }).remote(),
+    );
+    assert(one && two && other);
+    const make = (by: typeof one): ray.ObjectRef<ray.ActorHandle<HeirClass>> =>
+      by.make.remote({ isolation: "shared" });
+    const children = await ray.get([make(one), make(two), make(other)]);
+    const found = await ray.get(children.map((child) => child.start.remote([], [])));
+    expect(found.map(({ variables: [first] }) => first)).toEqual(["a", "a", "b"]);
+    const [first, second, third] = found.map(({ thread }) => thread);
+    expect([first === second, first === third]).toEqual([true, false]);
+    await Promise.all(children.map((child) => ray.kill(child)));
+    const again = await ray.get((await ray.get(make(one))).start.remote([], []));
+    expect(again.variables).toEqual(["a", undefined]);
+    expect(again.thread).not.toBe(first);
+  });
+
+  test("flags of a whole process as a process, and not as a thread, which cannot have them", async () => {
+    const execArgv = ["--max-old-space-size=64", "--no-deprecation"];
+    const parent = Heir.options({ isolation: "process", runtimeEnv: { execArgv } }).remote();
+    const flagsOf = async (isolation: "thread" | "process"): Promise<readonly string[]> =>
+      (await ray.get(parent.start.remote([{ isolation }], []))).flags;
+    expect(await flagsOf("thread")).toContain("--no-deprecation");
+    expect(await flagsOf("process")).toEqual(expect.arrayContaining(execArgv));
+  });
 });

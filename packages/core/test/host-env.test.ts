@@ -9,8 +9,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { widening } from "../src/runtime/launch/inherited-env.ts";
 
 const name = `rayling-code-${process.getuid?.() ?? "user"}`;
 let folder: string;
@@ -43,6 +44,54 @@ describe("the environment of hosts", () => {
     // Whoever names it means it.
     const env = await envOf({ RAYLING_NODES: "rayling://other@host:1" });
     expect(env["RAYLING_NODES"]).toBe("rayling://other@host:1");
+  });
+});
+
+describe("permitted places hold", () => {
+  test.each<[place: string, asked: string, isHeld: boolean]>([
+    ["*", "/etc", true],
+    ["/", "/etc", true],
+    ["/data", "*", false],
+    ["/data", "/data", true],
+    ["/data/", "/data/a/b", true],
+    ["/data", "/data/*", true],
+    ["/data", "/data/../etc", false],
+    ["/data", "/database", false],
+    ["/data", "/data*", false],
+    ["/data/*", "/data", true],
+    ["/data/*", "/data*", false],
+    ["/da*", "/data/a", true],
+    ["/data/*.js", "/data/a.ts", true],
+    ["data", "data/a", true],
+    [".", "data/../data/a", true],
+    ["data", "../data", false],
+    ["data", resolve("data"), false],
+    ["/", "data", false],
+  ])("of %s: %s (%s)", (place, asked, isHeld) => {
+    for (const part of ["allowFsRead", "allowFsWrite"]) {
+      const found = widening(
+        { permissions: { [part]: [asked] } },
+        { permissions: { [part]: ["/other", place] } },
+      );
+      expect(found === undefined, found).toBe(isHeld);
+      const problem = `permissions.${part} asks for "${asked}", and the code that starts it has`;
+      if (!isHeld) expect(found).toContain(problem);
+    }
+  });
+
+  test.each([
+    "--allow-worker",
+    "--no-warnings --allow_fs_read=*",
+    String.raw`"--al\low-addons"`,
+    "--no-permission",
+    "--experimental-permission",
+  ])("variables that give some do not: %s", (options) => {
+    const own = { env: { Node_Options: options } };
+    expect(widening(own, { permissions: {} })).toContain("env.NODE_OPTIONS");
+    expect(widening(own, { env: {} })).toBeUndefined();
+    expect(widening({ env: { NODE_OPTIONS: "--no-warnings" } }, { permissions: {} })).toBe(
+      undefined,
+    );
   });
 });
 

@@ -67,6 +67,7 @@ test("each machine has turns by its own CPUs, not by the driver's", async () => 
     prewarm: 0,
     keepsPrewarm: false,
     onLaunch: () => undefined,
+    onTaken: () => undefined,
   };
   const launcher = new Launcher(options as LauncherOptions);
   const started: string[] = [];

@@ -98,6 +98,7 @@ export class SimulatedDriver {
         isDevelopment: false,
       }),
       controlFor: (hostId) => this.directory.controlFor(hostId),
+      onTaken: (host, handedDown) => this.directory.handsDown(host.id, handedDown),
       onLaunch: (host) => {
         this.directory.addHost(host);
         void host.exited.then(onLost);

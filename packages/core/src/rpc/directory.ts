@@ -93,7 +93,10 @@ export type Isolation = "thread" | "process" | "shared";
 /** Where a task runs: in a thread or a process, which runs one task after the other. */
 export type TaskIsolation = Exclude<Isolation, "shared">;
 
-/** Settings of the thread or process that an actor or task gets for itself. */
+/**
+ * Settings of the thread or process that an actor or task gets for itself. What its code starts
+ * inherits them: variables are merged, and other parts that it names take the place of these.
+ */
 export interface RuntimeEnv {
   /** Added to the environment of the process. */
   readonly env?: Readonly<Record<string, string>>;
@@ -104,7 +107,10 @@ export interface RuntimeEnv {
    * process, a thread in place of them.
    */
   readonly execArgv?: readonly string[];
-  /** Permissions of its code; everything is allowed without them. */
+  /**
+   * Permissions of its code, and of what that starts, which may name fewer; everything is allowed
+   * without them.
+   */
   readonly permissions?: Permissions;
   /**
    * The code that is brought to other machines, where a host runs it in place of files at the same
@@ -167,6 +173,8 @@ export interface ActorSpec {
   /** The shared thread, among those with names. */
   readonly threadName: string | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
+  /** The settings of the code that creates it, below its own. Only the driver can say. */
+  readonly inherited?: RuntimeEnv | undefined;
 }
 
 /** A request for a worker that fits a task. */
@@ -176,6 +184,8 @@ export interface WorkerRequest {
   readonly demand: Demand;
   readonly isolation: TaskIsolation | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
+  /** The settings of the code that starts the task, below its own. Only the driver can say. */
+  readonly inherited?: RuntimeEnv | undefined;
   readonly moduleUrl: string;
   /** Equal for all that one worker can serve: isolation and settings. */
   readonly kind: string;

@@ -59,9 +59,18 @@ export type ForeignRequest =
 export interface ForeignFailure {
   /**
    * `thrown`: its code threw. `died`, `unavailable`: the actor. `missing`: no actor has that name.
-   * `taken`: another one has it. `method`: it has no such method. `refused`: anything else.
+   * `taken`: another one has it. `method`: it has no such method. `confined`: the code that makes
+   * it has permissions, which it cannot have. `refused`: anything else.
    */
-  readonly kind: "thrown" | "died" | "unavailable" | "missing" | "taken" | "method" | "refused";
+  readonly kind:
+    | "thrown"
+    | "died"
+    | "unavailable"
+    | "missing"
+    | "taken"
+    | "method"
+    | "confined"
+    | "refused";
   /** The class of the error there. */
   readonly type: string;
   readonly message: string;

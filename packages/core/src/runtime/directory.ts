@@ -8,7 +8,7 @@
 import { asked, type DriverControl, methodsOf, reports } from "../host/host-control.ts";
 import { causeFromData, causeToData } from "../protocol/death-cause-data.ts";
 import { scopeOf } from "../rpc/resource-demand.ts";
-import type { ActorInfo, Directory } from "../rpc/directory.ts";
+import type { ActorInfo, Directory, RuntimeEnv } from "../rpc/directory.ts";
 import type { HostReport, InsideDirectory } from "../rpc/state.ts";
 import { type DeathCause, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { ActorRegistry } from "./actors/actor-registry.ts";
@@ -18,6 +18,7 @@ import type { EngineSession } from "./engine/engine-session.ts";
 import { actorAnswers, clusterAnswers, insideAnswers, workerAnswers } from "./directory-answers.ts";
 import { type Host, HostLostError } from "./launch/host.ts";
 import { joinHosts } from "./nodes/join-hosts.ts";
+import { Parent } from "./parent.ts";
 import { Workers } from "./workers.ts";
 
 export interface DirectorySettings {
@@ -42,6 +43,8 @@ export class LocalDirectory {
   readonly #actors: ActorRegistry;
   readonly #workers: Workers;
   readonly #hosts: Map<string, Host> = new Map();
+  /** Hosts as those that start actors and tasks. */
+  readonly #parents: Map<string, Parent> = new Map();
 
   constructor(settings: DirectorySettings, parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">) {
     this.#settings = settings;
@@ -83,9 +86,16 @@ export class LocalDirectory {
     this.#hosts.set(host.id, host);
     void host.exited.then(() => {
       this.#hosts.delete(host.id);
+      this.#parents.delete(host.id);
       this.#workers.hostGone(host);
       this.#actors.hostGone(host.id);
     });
+  }
+
+  /** From now on, what the code of that host starts has those settings below its own. */
+  handsDown(hostId: string, settings: RuntimeEnv): void {
+    const parent = this.#parents.get(hostId);
+    if (parent !== undefined) parent.settings = settings;
   }
 
   /** Ends every actor with the runtime; nothing is placed any more. */
@@ -123,9 +133,17 @@ export class LocalDirectory {
   /** Returns the Directory for one host, in plain data. */
   controlFor(fromHostId: string): DriverControl {
     const { answers } = this;
+    const parent = new Parent();
+    this.#parents.set(fromHostId, parent);
     return {
       ...methodsOf(answers, [...asked, ...reports]),
-      register: (spec) => this.#actors.registerFrom(fromHostId, spec),
+      register: (spec) => {
+        const registered = this.#actors.registerFrom(fromHostId, parent.ofActor(spec));
+        const refusal = registered.state === "new" ? parent.refuses(spec.runtimeEnv) : undefined;
+        if (refusal !== undefined) this.#actors.get(spec.info.actorId).abandon(refusal);
+        return registered;
+      },
+      foreign: async (request) => parent.refusesForeign(request) ?? answers.foreign(request),
       start: (actorId, args) => {
         // The refs in the arguments are claimed at once, because the start may wait long: they are
         // no longer in flight.
@@ -153,7 +171,9 @@ export class LocalDirectory {
       reported: (report) => this.#settings.inside().reported(fromHostId, report),
       suspect: (ids) => this.#settings.suspect(ids),
       leaseWorker: async (request, ticket) => {
-        const lease = await this.#workers.lease(request, fromHostId, ticket);
+        const cause = parent.refuses(request.runtimeEnv);
+        if (cause !== undefined) return { state: "refused", cause };
+        const lease = await this.#workers.lease(parent.ofTask(request), fromHostId, ticket);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
           answers.releaseWorker(lease.hostId);
         }

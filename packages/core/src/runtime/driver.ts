@@ -234,6 +234,7 @@ export class Driver {
       objectStoreFor: (hostId) => this.#objectStore.shareFor(hostId),
       controlFor: (hostId) => this.#directory.controlFor(hostId),
       onLaunch: (host) => this.#launched(host),
+      onTaken: (host, handedDown) => this.#directory.handsDown(host.id, handedDown),
     });
   }
 

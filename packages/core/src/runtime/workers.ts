@@ -8,7 +8,7 @@ import type { Allocation, Placement, ResourceRequest } from "../placement/placem
 import { scopeOf } from "../rpc/resource-demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError, withEnv } from "./launch/host.ts";
+import { type Host, HostLostError, type HostRequest } from "./launch/host.ts";
 import type { Launcher } from "./launch/launcher.ts";
 
 interface Lease {
@@ -40,12 +40,6 @@ export interface WorkersParts {
   readonly isLiving: (hostId: string) => boolean;
   /** Whether actors that it made are alive. */
   readonly ownsActors: (hostId: string) => boolean;
-}
-
-/** Workers with other variables are of another kind. */
-function forEnv(worker: WorkerRequest, env: Readonly<Record<string, string>>): WorkerRequest {
-  const kind = JSON.stringify([worker.kind, env]);
-  return { ...worker, kind, runtimeEnv: withEnv(worker.runtimeEnv, env) };
 }
 
 interface Idle {
@@ -86,8 +80,9 @@ export class Workers {
       const isAsked = (): boolean => holder === driverId || isLiving(holder);
       const isWanted = (): boolean => isAsked() && !allocation.isLost;
       const { nodeId, env } = allocation;
-      const wanted = env === undefined ? worker : forEnv(worker, env);
-      const { kind } = wanted;
+      // Workers with other variables are of another kind.
+      const kind = env === undefined ? worker.kind : JSON.stringify([worker.kind, env]);
+      const wanted = { ...worker, kind, variables: env };
       const host = isWanted() ? await this.#workerOn(nodeId, wanted, isWanted) : undefined;
       // A refusal is the answer, because the requester would repeat the request for ever.
       const cause = await host?.prepared;
@@ -195,7 +190,7 @@ export class Workers {
 
   async #workerOn(
     nodeId: string,
-    { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest,
+    { isolation, kind, ...wanted }: WorkerRequest & Pick<HostRequest, "variables">,
     isWanted: () => boolean,
   ): Promise<Host | undefined> {
     const index = this.#idle.findLastIndex(
@@ -204,7 +199,9 @@ export class Workers {
     const [idle] = index < 0 ? [] : this.#idle.splice(index, 1);
     if (idle !== undefined) return idle.host;
     const own = this.#parts.isolation === "process" ? "process" : "thread";
-    const request = { nodeId, isolation: isolation ?? own, runtimeEnv, moduleUrl };
+    const { runtimeEnv, inherited, variables, moduleUrl } = wanted;
+    const settings = { runtimeEnv, inherited, variables };
+    const request = { nodeId, isolation: isolation ?? own, moduleUrl, ...settings };
     return this.#parts.launcher().take(request, isWanted);
   }
 

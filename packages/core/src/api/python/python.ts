@@ -25,6 +25,7 @@ import {
   PythonError,
   PythonTaskError,
   RaySystemError,
+  RuntimeEnvSetupError,
 } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import {
@@ -213,6 +214,8 @@ class Target {
         const cause = new PythonError(type, message, traceback);
         return new ActorDiedError(actor, { kind: "killed", message, error: cause });
       }
+      case "confined":
+        return new RuntimeEnvSetupError(`actor ${this.name}`, message);
       case "refused":
     }
     return new RaySystemError(`${type} in Ray: ${message}`);

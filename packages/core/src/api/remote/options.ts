@@ -67,7 +67,7 @@ export interface ActorOptions extends SchedulingOptions {
    * Default: the threads of all shared actors without one.
    */
   readonly threadName?: string;
-  /** Settings of its thread or process. Default: those of `init`. */
+  /** Settings of its thread or process, over those of the code that creates it and of `init`. */
   readonly runtimeEnv?: RuntimeEnv;
 }
 
@@ -77,7 +77,10 @@ export interface TaskOptions extends SchedulingOptions {
   readonly name?: string;
   /** The isolation of the task: a "thread" or a "process". Default: the `isolation` of `init`. */
   readonly isolation?: TaskIsolation;
-  /** Settings of its worker; tasks with equal settings share workers. */
+  /**
+   * Settings of its worker, over those of the code that starts it and of `init`; tasks with equal
+   * settings share workers.
+   */
   readonly runtimeEnv?: RuntimeEnv;
   /** How often it is retried when its worker dies. Default 3. */
   readonly maxRetries?: number;

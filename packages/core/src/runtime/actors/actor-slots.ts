@@ -2,14 +2,16 @@
  * The places of actors: each in a host of its own, or among others in a shared thread.
  *
  * A node has at most one shared thread per CPU: one at first, and more when the existing ones hold
- * many actors; and one for each name that actors give theirs, which ends with the last of them. The
- * end of one actor leaves the others in its thread; the end of the thread ends all of them, each by
- * its own policy. Starts and ends of one turn travel as one message.
+ * many actors; one for each name that actors give theirs, which ends with the last of them; and as
+ * many for actors that inherit other settings. The end of one actor leaves the others in its
+ * thread; the end of the thread ends all of them, each by its own policy. Starts and ends of one
+ * turn travel as one message.
  */
 import type { CreateRequest, CreateResult } from "../../host/host-control.ts";
 import type { Isolation, RuntimeEnv } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Host, HostLostError } from "../launch/host.ts";
+import { kindOfInherited } from "../launch/inherited-env.ts";
 import type { Launcher } from "../launch/launcher.ts";
 import { present } from "../../shared/errors/internal.ts";
 
@@ -19,6 +21,9 @@ export interface SlotRequest {
   /** The name of the shared thread, if it is one with a name. */
   readonly threadName: string | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
+  /** The settings of its creator's code: actors that inherit the same may share a thread. */
+  readonly inherited: RuntimeEnv | undefined;
+  readonly variables: Readonly<Record<string, string>> | undefined;
   readonly moduleUrl: string;
 }
 
@@ -46,8 +51,12 @@ const manyActors = 100;
 export class ActorSlots {
   readonly #launcher: () => Launcher;
   readonly #maxSharedHosts: (nodeId: string) => number;
+  /**
+   * Shared threads without names, by node; those with inherited settings by node and settings. They
+   * end with the last of their actors.
+   */
   readonly #shared: Map<string, SharedHost[]> = new Map();
-  /** Shared threads with names, by node and name. */
+  /** Shared threads with names, by node, settings and name. */
   readonly #named: Map<string, SharedHost> = new Map();
 
   constructor(launcher: () => Launcher, maxSharedHosts: (nodeId: string) => number) {
@@ -62,7 +71,7 @@ export class ActorSlots {
     { isolation, threadName, ...request }: SlotRequest,
     isWanted: () => boolean,
   ): Promise<ActorSlot | undefined> {
-    if (isolation === "shared") return new SharedSlot(this.#sharedOn(request.nodeId, threadName));
+    if (isolation === "shared") return new SharedSlot(this.#sharedFor(request, threadName));
     const host = await this.#launcher().take({ ...request, isolation }, isWanted);
     return host === undefined ? undefined : ownSlot(host);
   }
@@ -74,17 +83,22 @@ export class ActorSlots {
     }
   }
 
-  #sharedOn(nodeId: string, threadName: string | undefined): SharedHost {
-    return threadName === undefined
-      ? this.#leastShared(nodeId)
-      : this.#namedShared(nodeId, threadName);
+  #sharedFor(
+    { nodeId, inherited, moduleUrl }: Omit<SlotRequest, "isolation" | "threadName">,
+    threadName: string | undefined,
+  ): SharedHost {
+    const wish = { nodeId, inherited, moduleUrl };
+    const kind = inherited === undefined ? undefined : kindOfInherited(inherited, moduleUrl);
+    if (threadName !== undefined) {
+      return this.#namedShared(JSON.stringify([nodeId, threadName, kind]), wish);
+    }
+    return this.#leastShared(kind === undefined ? nodeId : JSON.stringify([nodeId, kind]), wish);
   }
 
-  #namedShared(nodeId: string, threadName: string): SharedHost {
-    const key = JSON.stringify([nodeId, threadName]);
+  #namedShared(key: string, wish: SharedWish): SharedHost {
     const existing = this.#named.get(key);
     if (existing?.isOpen === true) return existing;
-    const shared = new SharedHost(this.#startShared(nodeId), true);
+    const shared = new SharedHost(this.#startShared(wish), true);
     this.#named.set(key, shared);
     void shared.host.exited.then(() => {
       if (this.#named.get(key) === shared) this.#named.delete(key);
@@ -92,13 +106,13 @@ export class ActorSlots {
     return shared;
   }
 
-  #startShared(nodeId: string): Host {
-    return this.#launcher().takeNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
+  #startShared(wish: SharedWish): Host {
+    return this.#launcher().takeNow({ ...wish, isolation: "thread", runtimeEnv: undefined });
   }
 
   /** Returns the shared host without a name that has the fewest actors. */
-  #leastShared(nodeId: string): SharedHost {
-    const hosts = this.#shared.get(nodeId) ?? [];
+  #leastShared(key: string, wish: SharedWish): SharedHost {
+    const hosts = this.#shared.get(key) ?? [];
     let least: SharedHost | undefined;
     for (const one of hosts) {
       if (one.isOpen && (least === undefined || one.population < least.population)) {
@@ -106,19 +120,22 @@ export class ActorSlots {
       }
     }
     const isEnough = least !== undefined && least.population < manyActors;
-    if (least !== undefined && (isEnough || hosts.length >= this.#maxSharedHosts(nodeId))) {
+    if (least !== undefined && (isEnough || hosts.length >= this.#maxSharedHosts(wish.nodeId))) {
       return least;
     }
-    const shared = new SharedHost(this.#startShared(nodeId), false);
-    this.#shared.set(nodeId, [...hosts, shared]);
+    const shared = new SharedHost(this.#startShared(wish), wish.inherited !== undefined);
+    this.#shared.set(key, [...hosts, shared]);
     void shared.host.exited.then(() => {
-      const rest = (this.#shared.get(nodeId) ?? []).filter((one) => one !== shared);
-      if (rest.length > 0) this.#shared.set(nodeId, rest);
-      else this.#shared.delete(nodeId);
+      const rest = (this.#shared.get(key) ?? []).filter((one) => one !== shared);
+      if (rest.length > 0) this.#shared.set(key, rest);
+      else this.#shared.delete(key);
     });
     return shared;
   }
 }
+
+/** Where a shared thread is to start, and with which settings. */
+type SharedWish = Pick<SlotRequest, "nodeId" | "inherited" | "moduleUrl">;
 
 function ownSlot(host: Host): ActorSlot {
   return {

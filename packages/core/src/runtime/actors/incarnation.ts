@@ -15,7 +15,7 @@ import {
 } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
-import { hasSettings, type Host, HostLostError, withEnv } from "../launch/host.ts";
+import { hasSettings, type Host, HostLostError } from "../launch/host.ts";
 import type { ActorSlot, ActorSlots } from "./actor-slots.ts";
 
 export interface IncarnationParts {
@@ -75,10 +75,10 @@ export class Incarnation {
     if (!isWanted()) return undefined;
     const { nodeId, env } = allocation;
     const { isolation } = this;
-    const { threadName, key } = this.#spec;
+    const { threadName, key, runtimeEnv, inherited } = this.#spec;
     const { moduleUrl } = key;
-    const runtimeEnv = withEnv(this.#spec.runtimeEnv, env);
-    const request = { nodeId, isolation, threadName, runtimeEnv, moduleUrl };
+    const settings = { runtimeEnv, inherited, variables: env };
+    const request = { nodeId, isolation, threadName, moduleUrl, ...settings };
     return this.#parts.slots.take(request, isWanted);
   }
 
@@ -181,7 +181,7 @@ const failedStep = {
 
 /**
  * Returns the isolation. An actor with settings of its own cannot share a thread, so a shared
- * default becomes "thread".
+ * default becomes "thread"; with those of its creator it can, among others that have the same.
  */
 function isolationOf(spec: ActorSpec, standard: Isolation): Isolation {
   if (spec.isolation !== undefined) return spec.isolation;

@@ -25,6 +25,10 @@ export interface HostRequest {
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
   readonly runtimeEnv: RuntimeEnv | undefined;
+  /** The settings of the code that starts its actor or task, below its own. */
+  readonly inherited?: RuntimeEnv | undefined;
+  /** The variables of what it may use of its node, which nobody inherits. */
+  readonly variables?: Readonly<Record<string, string>> | undefined;
   /** The module that it is started for, if that is known. */
   readonly moduleUrl?: string;
 }
@@ -79,6 +83,8 @@ export interface LauncherOptions {
   readonly controlFor: (hostId: string) => DriverControl;
   /** Called once for each host, before its first use. */
   readonly onLaunch: (host: Host) => void;
+  /** Called before its first use where the children of its code inherit settings. */
+  readonly onTaken: (host: Host, handedDown: RuntimeEnv) => void;
   /** Takes the output of hosts. */
   readonly output: HostOutput;
 }

@@ -5,7 +5,6 @@
  * Others take their places when actors are made one after another, and not when a program makes
  * some at its beginning and no more. Processes start when they are needed.
  */
-import type { RuntimeEnv } from "../../rpc/directory.ts";
 import { type DeathCause, SessionEndedError } from "../../shared/errors.ts";
 import type { Credentials } from "../../transport/tls/credentials.ts";
 import { Guard } from "./driver-watchdog.ts";
@@ -15,7 +14,9 @@ import {
   HostLostError,
   type HostRequest,
   type LauncherOptions,
+  withEnv,
 } from "./host.ts";
+import { asForThread, mergedEnv } from "./inherited-env.ts";
 import type { NodeLauncher } from "../nodes/joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
@@ -58,12 +59,12 @@ export class Launcher {
    */
   async take(request: HostRequest, isWanted: () => boolean): Promise<Host | undefined> {
     const ready = this.#takeWarm(request);
-    if (ready !== undefined) return ready;
+    if (ready !== undefined) return this.#taken(ready, request);
     const turns = this.#turnsOn(request.nodeId);
     await turns.next();
     try {
       this.#checkOpen();
-      if (isWanted()) return this.#launch(request);
+      if (isWanted()) return this.#taken(this.#launch(request), request);
     } catch (error) {
       turns.end();
       throw error;
@@ -74,8 +75,14 @@ export class Launcher {
 
   /** Returns a host without waiting for a turn. */
   takeNow(request: HostRequest): Host {
-    const ready = this.#takeWarm(request);
-    return ready ?? this.#startNow(request);
+    return this.#taken(this.#takeWarm(request) ?? this.#startNow(request), request);
+  }
+
+  /** Says what the children of its code inherit, before any of its code runs. */
+  #taken(host: Host, { inherited, runtimeEnv }: HostRequest): Host {
+    const handedDown = mergedEnv(inherited, runtimeEnv);
+    if (handedDown !== undefined) this.#options.onTaken(host, handedDown);
+    return host;
   }
 
   #startNow(request: HostRequest): Host {
@@ -89,10 +96,13 @@ export class Launcher {
     }
   }
 
-  #takeWarm({ nodeId, isolation, runtimeEnv }: HostRequest): Host | undefined {
+  #takeWarm({ nodeId, isolation, ...wish }: HostRequest): Host | undefined {
     this.#checkOpen();
-    const isPlain = nodeId === this.#options.nodeId && !changesProcess(runtimeEnv);
-    if (isolation !== "thread" || !isPlain) return undefined;
+    if (isolation !== "thread" || nodeId !== this.#options.nodeId) return undefined;
+    const { variables, runtimeEnv, inherited } = wish;
+    if (variables !== undefined || changesProcess(runtimeEnv) || changesProcess(inherited)) {
+      return undefined;
+    }
     const ready = this.#warm.shift();
     if (ready === undefined && this.#hasActors && this.#turnsOn(nodeId).isIdle) this.#missed += 1;
     return ready;
@@ -180,7 +190,10 @@ export class Launcher {
   }
 
   #launch(wish: HostRequest): Host {
-    const runtimeEnv = mergedEnv(this.#options.runtimeEnv, wish.runtimeEnv);
+    const isThread = wish.isolation === "thread" && this.#nodeOf(wish) === undefined;
+    const inherited = isThread ? asForThread(wish.inherited) : wish.inherited;
+    const around = mergedEnv(this.#options.runtimeEnv, inherited);
+    const runtimeEnv = withEnv(mergedEnv(around, wish.runtimeEnv), wish.variables);
     const request = { ...wish, runtimeEnv };
     const host = this.#start(request);
     this.#turnsOn(request.nodeId).until(Promise.race([host.ready, host.exited]));
@@ -191,29 +204,14 @@ export class Launcher {
   }
 
   #start(request: HostRequest): Host {
-    const { nodeId, isolation } = request;
-    const node = this.#nodes.get(nodeId);
-    // Threads of the driver's own machine start in the driver.
-    const isOwn = nodeId === this.#options.nodeId && isolation === "thread";
-    if (node !== undefined && !isOwn) return node.launch(request, this.#options);
-    if (isolation === "thread") return launchThread(request, this.#options);
+    const node = this.#nodeOf(request);
+    if (node !== undefined) return node.launch(request, this.#options);
+    if (request.isolation === "thread") return launchThread(request, this.#options);
     return launchProcess(request, this.#options, (this.#guard ??= new Guard()));
   }
-}
-
-/** Merges the settings of the session and of one host; `env` variable by variable. */
-function mergedEnv(
-  session: RuntimeEnv | undefined,
-  own: RuntimeEnv | undefined,
-): RuntimeEnv | undefined {
-  if (session === undefined || own === undefined) return own ?? session;
-  const given = Object.entries(own).filter(([, part]) => part !== undefined);
-  const { excludes, ...rest } = session;
-  return {
-    ...rest,
-    // The excludes belong to the folder.
-    ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
-    ...(Object.fromEntries(given) as RuntimeEnv),
-    ...(session.env === undefined ? {} : { env: { ...session.env, ...own.env } }),
-  };
+  /** Returns what starts a host elsewhere, where it does: threads of this machine start here. */
+  #nodeOf({ nodeId, isolation }: HostRequest): NodeLauncher | undefined {
+    const isOwn = nodeId === this.#options.nodeId && isolation === "thread";
+    return isOwn ? undefined : this.#nodes.get(nodeId);
+  }
 }
