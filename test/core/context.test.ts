@@ -41,6 +41,12 @@ describe("the runtime context", () => {
     await ray.kill(actor);
   });
 
+  test("has the namespace of the session, in which names are looked for, whatever the actor's is", async () => {
+    const actor = Sees.options({ name: "elsewhere", namespace: "there" }).remote();
+    expect((await ray.get(actor.now.remote())).namespace).toBe("here");
+    await ray.kill(actor);
+  });
+
   test("of what a synchronous method has left behind is its actor's, in the first call and later ones", async () => {
     const actor = Sees.remote();
     const { actorId } = await ray.get(actor.now.remote());

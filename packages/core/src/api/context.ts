@@ -10,7 +10,10 @@ import type { ActorHandle } from "./handle-types.ts";
 
 /** Facts about the running code. Getters of a task or actor return null in a driver. */
 export interface RuntimeContext {
-  /** The namespace of the actor, or of the session. */
+  /**
+   * The namespace of the session, in which names are looked for where none is given: an actor with
+   * a `namespace` of its own is found in that, and finds others in the session's.
+   */
   readonly namespace: string;
   /**
    * Aborted when the running call is cancelled. Read in a constructor: aborted when the actor has
@@ -68,7 +71,7 @@ export function getRuntimeContext(): RuntimeContext {
   const actor = task?.actor;
   const caller = useCaller();
   return {
-    namespace: actor?.namespace ?? currentNamespace(),
+    namespace: currentNamespace(),
     signal: task?.signal ?? never,
     getWorkerId: () => caller.id,
     getNodeId: () => caller.nodeId,
