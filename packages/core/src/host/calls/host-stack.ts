@@ -75,14 +75,15 @@ function stackBelow(look: () => string): readonly string[] {
   const prepare = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace");
   const holder: { stack?: string } = {};
   try {
-    Error.stackTraceLimit = mostFrames;
+    // A program may have frozen Error.
+    Reflect.set(Error, "stackTraceLimit", mostFrames);
     // Another formatter may be code of the user's.
     Reflect.deleteProperty(Error, "prepareStackTrace");
     Error.captureStackTrace(holder, look);
     const [, ...lines] = (holder.stack ?? "").split("\n");
     return theirs(lines.map((line) => line.replace(/^\s*at /, "")));
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
     if (prepare !== undefined) Object.defineProperty(Error, "prepareStackTrace", prepare);
   }
 }

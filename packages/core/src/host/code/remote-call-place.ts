@@ -198,12 +198,13 @@ function shownPlaces(
   depth: number,
 ): readonly ({ readonly script: string; readonly at: string } | undefined)[] {
   const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = depth + 1;
+  // A program may have frozen Error: its stacks are then as long as they were.
+  Reflect.set(Error, "stackTraceLimit", depth + 1);
   let stack: unknown;
   try {
     ({ stack } = new Error("a place"));
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
   }
   // The user may have changed it to any value.
   if (typeof stack !== "string") return [];

@@ -52,10 +52,11 @@ export function refused(path: string, what: string, more?: ErrorOptions): NotEnc
   const { stackTraceLimit } = Error;
   let error: NotEncodableError;
   try {
-    Error.stackTraceLimit = Number.POSITIVE_INFINITY;
+    // A program may have frozen Error.
+    Reflect.set(Error, "stackTraceLimit", Number.POSITIVE_INFINITY);
     error = new NotEncodableError(path, what, more);
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
   }
   // A formatter of the user's may give anything.
   const stack: unknown = error.stack;
