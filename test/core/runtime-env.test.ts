@@ -5,6 +5,7 @@ import { afterAll, assert, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { type Found, Heir, heir, type HeirClass, type Start } from "../fixtures/heirs.ts";
 import { Permitted, readFile } from "../fixtures/permitted.ts";
+import { Resident } from "../fixtures/processes.ts";
 
 let folder: string;
 beforeAll(async () => {
@@ -120,6 +121,17 @@ describe("execArgv", () => {
       expect(await caught(task)).toBeInstanceOf(ray.RuntimeEnvSetupError);
     },
   );
+
+  test.each(
+    (["thread", "process"] as const).flatMap((isolation) =>
+      ["none", "warn-with-error-code"].map((mode) => [isolation, mode] as const),
+    ),
+  )("lets an actor in a %s live on with --unhandled-rejections=%s", async (isolation, mode) => {
+    const runtimeEnv = { execArgv: [`--unhandled-rejections=${mode}`] };
+    const actor = Resident.options({ isolation, runtimeEnv }).remote();
+    await ray.get(actor.reject.remote("nobody hears of it"));
+    expect(await ray.get(actor.echo.remote(1))).toBe(1);
+  });
 
   test("that a thread cannot have is a RuntimeEnvSetupError; a process can", async () => {
     const runtimeEnv = { execArgv: ["--max-old-space-size=64"] };

@@ -16,6 +16,7 @@ import {
   type Loading,
 } from "../../caller/current.ts";
 import { driversText, hasCodeRoots, hereOf } from "../../shared/code-roots.ts";
+import { show } from "../../shared/text/show.ts";
 import { RemoteNotRegisteredError, TaskCancelledError } from "../../shared/errors.ts";
 import {
   closeCounts,
@@ -109,7 +110,7 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
     // Nobody awaits code that was stopped because its task was cancelled; like a cancelled task in
     // Python, it causes no report.
     if (rejection instanceof DriverCodeStopped || rejection instanceof TaskCancelledError) return;
-    if (process.listenerCount("unhandledRejection") === 1) throw rejection;
+    if (process.listenerCount("unhandledRejection") === 1) unhandled(rejection);
   });
   process.on("uncaughtException", (error) => {
     if (error instanceof DriverCodeStopped) return;
@@ -127,6 +128,32 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
     throw new DriverCodeStopped(loading.moduleUrl);
   };
 }
+
+/**
+ * Does what Node does without a listener, by its flag --unhandled-rejections: in the other modes
+ * Node itself has warned or thrown before it asks, or says nothing.
+ */
+function unhandled(rejection: unknown): void {
+  const mode = lastMode([
+    ...(process.env["NODE_OPTIONS"] ?? "").split(/[\s"]+/),
+    ...process.execArgv,
+  ]);
+  if (mode === "throw") throw rejection;
+  // Documents of Node add an "s" to its name.
+  if (!mode.startsWith("warn-with-error-code")) return;
+  process.exitCode = 1;
+  const text =
+    rejection instanceof Error ? (rejection.stack ?? rejection.message) : show(rejection);
+  process.emitWarning(text, "UnhandledPromiseRejectionWarning");
+}
+
+function lastMode(flags: readonly string[]): string {
+  const at = flags.findLastIndex((flag) => modeFlag.test(flag));
+  if (at < 0) return "throw";
+  return flags[at]?.split("=")[1] ?? flags[at + 1] ?? "throw";
+}
+
+const modeFlag = /^--unhandled[-_]rejections(=|$)/;
 
 function load(moduleUrl: string, place: string, onEnd: () => void): Promise<Loaded> {
   let isOver = false;
