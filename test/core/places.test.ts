@@ -65,6 +65,54 @@ ${ended}`,
     });
     expect(lines).toEqual([[1, 1, 1]]);
   });
+
+  test("say how an unhandled rejection ends, and how a program is read that is no file", async () => {
+    const { NODE_OPTIONS = "" } = process.env;
+    const { lines, told: warned } = await programs.run({
+      isText: true,
+      flags: ["--input-type=module", "--unhandled-rejections=warn"],
+      env: { NODE_OPTIONS: `${NODE_OPTIONS} --input-type=module` },
+      files: {
+        "main.mjs": `${prelude}
+const { one, Loose } = await import(process.cwd() + "/loose.mjs");
+const own = { runtimeEnv: { execArgv: ["--no-deprecation"] } };
+const all = ["thread", "process", "shared"].map((isolation) => ({ isolation }));
+say(await outcomes([one.remote(), one.options(own).remote(), one.options({ isolation: "process" }).remote()]));
+const actors = [...all, own].map((options) => Loose.options(options).remote());
+say(await outcomes(actors.map((actor) => actor.loosen.remote())));
+say(await outcomes(actors.map((actor) => actor.get.remote())));
+${ended}`,
+        "loose.mjs": `import * as ray from "@rayling/core";
+export const one = ray.remote(() => 1);
+export const Loose = ray.remote(class Loose {
+  loosen() { void Promise.reject(new Error("loose")); }
+  get() { return 2; }
+});
+`,
+      },
+    });
+    expect(lines).toEqual([
+      [1, 1, 1],
+      [null, null, null, null],
+      [2, 2, 2, 2],
+    ]);
+    expect(warned).toContain("UnhandledPromiseRejectionWarning");
+  });
+
+  test("may freeze what is built in", async () => {
+    const { lines } = await programs.run({
+      flags: ["--frozen-intrinsics", "--no-warnings"],
+      files: {
+        "main.mjs": `${prelude}
+const one = ray.remote(() => 1);
+const Two = ray.remote(class Two { get() { return 2; } });
+say(await outcomes([one.remote(), Two.remote().get.remote()]));
+try { one.remote(Symbol("not to be sent")); } catch (error) { say([error.name]); }
+${ended}`,
+      },
+    });
+    expect(lines).toEqual([[1, 2], ["NotEncodableError"]]);
+  });
 });
 
 describe("TypeScript that Node cannot strip is refused with its line and what to write", () => {

@@ -682,6 +682,21 @@ describe("what is collected", () => {
     "src/helper.ts",
   ];
 
+  test("is read by a thread for a program that is no file, too", async () => {
+    await npmProject(folder, "");
+    const thread = new URL("../src/collect/thread.ts", import.meta.url).href;
+    const modules = [pathToFileURL(join(folder, "src/greeter.ts")).href];
+    const request = { workingDir: true, excludes: [], modules, currentDirectory: folder };
+    const code = `import { collectInThread } from ${JSON.stringify(thread)};
+      // The thread holds no process, as it is the driver that waits for it.
+      const hold = setInterval(() => undefined, 2 ** 30);
+      console.log((await collectInThread(${JSON.stringify(request)})).root);
+      clearInterval(hold);`;
+    const flags = ["--no-warnings", "--input-type=module", "-e", code];
+    const { stdout, stderr } = spawnSync(process.execPath, flags, { encoding: "utf8" });
+    expect(stdout.trim(), stderr).toBe(folder);
+  });
+
   test("is what a module reaches, with whole npm packages and what these depend on, and no runtime", async () => {
     await npmProject(folder, "");
     const collected = await of(["src/greeter.ts"]);

@@ -29,6 +29,8 @@ export {
   identityOf,
   type LauncherOptions,
 } from "./runtime/launch/host.ts";
+export { forFiles } from "./runtime/launch/host-env.ts";
+export { threadFlags } from "./runtime/launch/host-flags.ts";
 export { HostProcess } from "./runtime/launch/host-process.ts";
 export {
   type EngineEvents,

@@ -2,7 +2,7 @@
  * Starts the thread that searches the disk for the driver; it answers one request and ends.
  */
 import { Worker } from "node:worker_threads";
-import { RaySystemError } from "@rayling/core/cluster";
+import { forFiles, RaySystemError, threadFlags } from "@rayling/core/cluster";
 import type { Collected, CollectRequest } from "./collect.ts";
 
 export type CollectAnswer = { readonly collected: Collected } | { readonly problem: string };
@@ -14,7 +14,12 @@ const entry: URL = new URL(`./thread-main${here.slice(-3)}`, here);
 /** Rejects with RaySystemError. */
 export function collectInThread(request: CollectRequest): Promise<Collected> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(entry, { workerData: request });
+    const execArgv = threadFlags(process.execArgv);
+    const worker = new Worker(entry, {
+      workerData: request,
+      env: forFiles(process.env),
+      ...(execArgv === undefined ? {} : { execArgv }),
+    });
     worker.on("message", (answer: CollectAnswer) => {
       if ("collected" in answer) resolve(answer.collected);
       else reject(new RaySystemError(answer.problem));

@@ -10,11 +10,23 @@ import { codeDirectory } from "../../shared/compiled/code-directory.ts";
 import { warn } from "../../shared/text/warning.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const own = { ...withoutTokens(process.env), ...env };
+  const own = forFiles({ ...withoutTokens(process.env), ...env });
   if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
   const cache = codeCache();
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
 }
+
+/**
+ * Returns an environment whose flags let a process or thread run a file: with --input-type Node
+ * runs texts only, as that of `-e`.
+ */
+export function forFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: options } = env;
+  const rest = options?.replaceAll(inputType, "");
+  return rest === options ? env : { ...env, NODE_OPTIONS: rest };
+}
+
+const inputType = /(?<!\S)"?--input[-_]type(?:=|"?\s+"?)[\w-]+"?(?!\S)/g;
 
 /**
  * Tokens of other machines, of the metrics, of reward models, and of the scores of rayling serve.

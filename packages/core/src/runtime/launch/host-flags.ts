@@ -51,17 +51,33 @@ export function processFlags(execArgv: readonly string[]): string[] {
 }
 
 const ofProgram =
-  /^(-e|-p|-pe|-i|--eval|--print|--interactive|--input-type|--inspect|--debug-port|--watch|--test|--run|--entry-url)\b/;
+  /^(-e|-p|-pe|-i|--eval|--print|--interactive|--input[-_]type|--inspect|--debug-port|--watch|--test|--run|--entry-url)\b/;
 
 /**
- * Returns flags of the driver that decide how modules load and which warnings appear. A thread with
- * flags of its own does not inherit them; other flags apply to the whole process.
+ * Returns flags of the driver that decide how modules load, which warnings appear, and what an
+ * unhandled rejection does. A thread with flags of its own does not inherit them; other flags apply
+ * to the whole process.
  */
 export function moduleFlags(execArgv: readonly string[]): string[] {
   return withValues(execArgv)
     .filter(([flag = ""]) => ofModules.test(flag))
     .flat();
 }
+
+/**
+ * Returns the flags of a thread with those of its own; undefined: it inherits the driver's. It does
+ * not where they say how to read a program that is no file, since Node then loads no file in it.
+ */
+export function threadFlags(
+  execArgv: readonly string[],
+  own: readonly string[] = [],
+): string[] | undefined {
+  const isOfText = execArgv.some((flag) => ofText.test(flag));
+  if (own.length === 0 && !isOfText) return undefined;
+  return [...moduleFlags(execArgv), ...own];
+}
+
+const ofText = /^--input[-_]type\b/;
 
 /** Flags that Node accepts for a thread: all of its module flags, on 22.18 and on 24. */
 const ofModules = new RegExp(
@@ -71,6 +87,7 @@ const ofModules = new RegExp(
     "--(no-)?experimental-(transform-types|strip-types|require-module|detect-module|import-meta-resolve|print-required-tla)",
     "--(no-)?experimental-((wasm|addon|json|vm)-modules|import-text|package-map|default-type|specifier-resolution)",
     "--(no-)?experimental-(sqlite|webstorage|websocket|eventsource|global-navigator)",
+    "--unhandled-rejections",
     "--(no-)?(warnings|deprecation|(trace|throw|pending)-(warnings|deprecation))",
   ].join("|")})(=|$)`,
 );

@@ -19,7 +19,7 @@ import {
   type LauncherOptions,
 } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
-import { hostFlags, moduleFlags } from "./host-flags.ts";
+import { hostFlags, threadFlags } from "./host-flags.ts";
 import { HostThread } from "./host-thread.ts";
 
 /**
@@ -96,13 +96,13 @@ function workerOptions(
 ): WorkerOptions {
   const { resourceLimits, env } = runtimeEnv ?? {};
   const directories = [settings.objectStore.spillDirectory];
-  const flags = hostFlags({ runtimeEnv, moduleUrl, directories });
+  const own = hostFlags({ runtimeEnv, moduleUrl, directories });
+  const execArgv = threadFlags(process.execArgv, own);
   return {
     name: settings.hostId,
     workerData: settings,
     transferList: [settings.data, settings.control, settings.directory],
-    // A thread without flags of its own inherits all flags.
-    ...(flags.length === 0 ? {} : { execArgv: [...moduleFlags(process.execArgv), ...flags] }),
+    ...(execArgv === undefined ? {} : { execArgv }),
     resourceLimits: withYoungGeneration(resourceLimits),
     env: hostEnv(env),
   };
