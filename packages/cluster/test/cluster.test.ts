@@ -18,6 +18,7 @@ import {
 } from "@rayling/core/cluster";
 import { wrap } from "comlink";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { Heir } from "../../../test/fixtures/heirs.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
@@ -146,6 +147,22 @@ describe("machines with an agent", () => {
     expect(await ray.get(here.addManyTo.remote(right, 2000))).toEqual(
       Array.from({ length: 2000 }, (_, index) => index + 2),
     );
+  });
+
+  test("give what starts there the settings of the code that starts it elsewhere", async () => {
+    await init();
+    const [first, second] = [await nodeNamed("one"), await nodeNamed("two")];
+    const runtimeEnv = { env: { FIRST: "parent" }, permissions: {} };
+    const parent = Heir.options({ ...on(first), runtimeEnv }).remote();
+    const chains = [[on(second)], [{ is: "task", ...on(second) }]] as const;
+    for (const found of await ray.get(
+      chains.map((chain) => parent.start.remote(chain, ["/etc/hostname"])),
+    )) {
+      expect(found).toMatchObject({
+        variables: ["parent", undefined],
+        files: ["ERR_ACCESS_DENIED"],
+      });
+    }
   });
 
   test("run tasks, and keep big values until somebody wants them", async () => {
