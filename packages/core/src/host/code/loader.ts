@@ -17,6 +17,7 @@ import {
 } from "../../caller/current.ts";
 import { driversText, hasCodeRoots, hereOf } from "../../shared/code-roots.ts";
 import { show } from "../../shared/text/show.ts";
+import { warn } from "../../shared/text/warning.ts";
 import { RemoteNotRegisteredError, TaskCancelledError } from "../../shared/errors.ts";
 import {
   closeCounts,
@@ -144,7 +145,7 @@ function unhandled(rejection: unknown): void {
   process.exitCode = 1;
   const text =
     rejection instanceof Error ? (rejection.stack ?? rejection.message) : show(rejection);
-  process.emitWarning(text, "UnhandledPromiseRejectionWarning");
+  warn(`a promise was rejected, and nobody handled that: ${text}`);
 }
 
 function lastMode(flags: readonly string[]): string {
