@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { inspect } from "node:util";
 import { BroadcastChannel } from "node:worker_threads";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
 import { NeverLoaded } from "../fixtures/never-loaded.ts";
@@ -216,6 +216,23 @@ describe("actors in a shared thread", () => {
     const refs = early.map((actor) => actor.add.remote(1));
     await Promise.all(early.map((actor) => ray.kill(actor)));
     for (const ref of refs) expect(await caught(ref)).toBeInstanceOf(ray.ActorDiedError);
+  });
+
+  test("are made, called and ended while a test's timers stand still, and waits of them end", async () => {
+    const known = Shared.remote();
+    await ray.get(known.add.remote(0));
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers();
+    const late = { code: "GET_TIMEOUT" };
+    await expect(ray.get(known.never.remote(), { timeoutMs: 1 })).rejects.toMatchObject(late);
+    expect(await ray.get(Shared.remote(4).add.remote(1))).toBe(5);
+    await ray.kill(known);
+    // So much at once is collected in a later turn, for which each `get` waits.
+    const big = Array.from({ length: 10 }, () => ray.put(new Uint8Array(16e6)));
+    for (const ref of big) expect((await ray.get(ref)).length).toBe(16e6);
+    await new ray.Queue().put(1);
+    vi.useRealTimers();
+    expect(await ray.get(Shared.remote(2).add.remote(1))).toBe(3);
   });
 
   test("whose module never finishes loading can be killed, and hold up no others", async () => {

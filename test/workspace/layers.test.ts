@@ -266,6 +266,21 @@ describe("the layers", () => {
     expect(wrong).toEqual([]);
   });
 
+  test("core and cluster wait by Node's own timers, whatever a test puts in the place of the globals", () => {
+    const own = "packages/core/src/shared/machine/timers.ts";
+    const replaced =
+      /(?<![\w.#])(?:(?:globalThis|process)\.)?(?:(?:set|clear)(?:Timeout|Interval|Immediate)|queueMicrotask|nextTick|hrtime)\(/;
+    const wrong = packageFiles
+      .filter(({ path }) => ["core", "cluster"].includes(packageOf(path)) && path !== own)
+      .flatMap(({ path, text, imports }) =>
+        [
+          ...imports.filter((one) => /^(node:)?timers\b/.test(one)),
+          ...text.split("\n").filter((line) => !/^\s*(\*|\/)/.test(line) && replaced.test(line)),
+        ].map((what) => `${path}: ${what.trim()}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
   test("the pages about the architecture name no file that is not there", () => {
     const named = [
       ...architecture.matchAll(/`((?:packages|test|bench|examples)\/[\w./-]+\.ts)`/g),

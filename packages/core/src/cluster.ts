@@ -60,6 +60,7 @@ export {
   RaySystemError,
 } from "./shared/errors.ts";
 export { asError, codeOf } from "./shared/errors/thrown.ts";
+export { pause, timers } from "./shared/machine/timers.ts";
 export { newId } from "./shared/ids.ts";
 export { warn } from "./shared/text/warning.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine/default-memory.ts";

@@ -1,5 +1,8 @@
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { deadline, TimeLimit } from "../src/transport/deadline.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 const over = vi.fn<() => void>();
 afterEach(() => void over.mockClear());

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { IdleCollector } from "../src/caller/objects/idle-collector.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 const collect = vi.fn();
 /** Milliseconds that the thread works in each second. */

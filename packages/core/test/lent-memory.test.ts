@@ -2,6 +2,9 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { Codec, giveBackLent } from "../src/protocol/codec.ts";
 import { LentMemory } from "../src/protocol/lent-memory.ts";
 import { type AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 const codec = new Codec({
   isReference: () => false,

@@ -11,6 +11,9 @@ import { protocolVersion } from "../src/transport/connect/handshake.ts";
 import { Link } from "../src/transport/link/link.ts";
 import type { PeerLimits } from "../src/transport/socket/slow-peers.ts";
 import { SocketChannel, type SocketOptions } from "../src/transport/socket/socket.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
 const token = "secret";

@@ -14,6 +14,9 @@ import type { Link } from "../src/transport/link/link.ts";
 import { SocketChannel } from "../src/transport/socket/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 const token = "secret";
 const hello: Hello = { peerId: "dialler", wayId: undefined };

@@ -9,6 +9,9 @@ import type { Fetch } from "../src/rpc/session/requests.ts";
 import type { ObjectEntry } from "../src/store/object-entry.ts";
 import { Store } from "../src/store/store.ts";
 import { Neighbour } from "./fixtures/neighbour.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 beforeAll(() => ray.init({ numCpus: 8, prewarm: 0, isolation: "process" }));
 afterAll(() => ray.shutdown());

@@ -11,6 +11,9 @@ import type { NodeInfo } from "../src/rpc/cluster-directory.ts";
 import { EngineGroups } from "../src/runtime/engine/engine-groups.ts";
 import { FirstOf } from "../src/runtime/engine/first-of.ts";
 import { ReservedBundles } from "../src/runtime/engine/reserved-bundles.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -3,6 +3,9 @@ import type { Host, LauncherOptions } from "../src/runtime/launch/host.ts";
 import type { NodeLauncher } from "../src/runtime/nodes/joined-node.ts";
 import { Launcher } from "../src/runtime/launch/launcher.ts";
 import { StartTurns } from "../src/runtime/launch/start-turns.ts";
+import { followGlobals } from "./fixtures/follow-globals.ts";
+
+followGlobals();
 
 afterEach(() => vi.useRealTimers());
 

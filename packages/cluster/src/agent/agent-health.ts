@@ -5,8 +5,7 @@
  *
  * An agent cannot query the driver in turn: a silent driver may be busy with its own work.
  */
-import { setTimeout as pause } from "node:timers/promises";
-import { deadline, type Link } from "@rayling/core/cluster";
+import { deadline, type Link, pause } from "@rayling/core/cluster";
 
 /** The pause between two queries, in ms. */
 const askMs = 5000;
@@ -63,7 +62,7 @@ async function untilSilent(
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
   for (let pauseMs = firstMs; link.isOpen; pauseMs = everyMs) {
-    if (pauseMs > 0) await pause(pauseMs, undefined, { ref: false });
+    if (pauseMs > 0) await pause(pauseMs, { ref: false });
     const answered = new AbortController();
     const isThere = (): void => answered.abort();
     ask().then(isThere, isThere);

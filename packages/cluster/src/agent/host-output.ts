@@ -4,7 +4,7 @@
  * are dropped and counted, and the driver shows the count. The hosts never wait: their work matters
  * more than their output.
  */
-import type { OutputStream } from "@rayling/core/cluster";
+import { type OutputStream, timers } from "@rayling/core/cluster";
 
 /** A line of a host's output; `owner` is the actor or task, or "". */
 export type WrittenLine = readonly [
@@ -72,7 +72,7 @@ export class HostOutput {
     if (this.#isSending || this.#waiting.length === 0) return;
     this.#isSending = true;
     // Lines that came together go in one portion.
-    queueMicrotask(() => void this.#sendAll());
+    timers.queueMicrotask(() => void this.#sendAll());
   }
 
   #sayDropped(hostId: string): void {

@@ -7,8 +7,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
-import { isRunning, RaySystemError } from "@rayling/core/cluster";
+import { isRunning, pause, RaySystemError, timers } from "@rayling/core/cluster";
 import { type CacheFolders, type MarkKind, shortCode } from "./cache-folders.ts";
 
 /**
@@ -45,13 +44,13 @@ export class CacheMarks {
 
   /** Keeps the marks fresh until `close`. */
   open(): void {
-    clearInterval(this.#renewing);
-    this.#renewing = setInterval(() => this.#renew(), markMs.renewed).unref();
+    timers.clearInterval(this.#renewing);
+    this.#renewing = timers.setInterval(() => this.#renew(), markMs.renewed).unref();
   }
 
   /** Removes all marks of use. Rejects when one of them stays. */
   async close(): Promise<void> {
-    clearInterval(this.#renewing);
+    timers.clearInterval(this.#renewing);
     const all = [...this.#users];
     const removed = await Promise.allSettled(all.map(([id, users]) => this.count(id, -users)));
     for (const one of removed) if (one.status === "rejected") throw one.reason;
@@ -95,7 +94,7 @@ export class CacheMarks {
           `code ${shortCode(id)} is marked for removal for over ${markMs.evicting / 1000} s: if no agent is removing it, delete ${mark}`,
         );
       }
-      await delay(lookMs);
+      await pause(lookMs);
     }
   }
 

@@ -1,13 +1,14 @@
 /**
  * A simulated world: one clock, one line of events, one seed.
  *
- * The globals that code waits with (`setTimeout`, `setImmediate`, `process.hrtime`, `performance.now`, `Math.random`, node:timers/promises) are the world's while one is installed. Nothing
+ * The globals that code waits with (`setTimeout`, `setImmediate`, `process.hrtime`, `performance.now`, `Math.random`, node:timers/promises) and the runtime's own timers are the world's while one is installed. Nothing
  * takes any time but what is scheduled, so a minute of the world passes in milliseconds, and the same seed gives the same run. Every event belongs to a
  * process: one that is busy does not see its events until it is not, and one that has ended never does.
  */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
+import { timers } from "../../../core/src/shared/machine/timers.ts";
 import { Random } from "./random.ts";
 
 /** What runs on a machine: code belongs to the process in whose context it was started. */
@@ -56,6 +57,7 @@ const real = {
   setImmediate: globalThis.setImmediate,
   clearImmediate: globalThis.clearImmediate,
   random: Math.random,
+  timers: { ...timers },
   pause: timersPromises.setTimeout,
   turn: timersPromises.setImmediate,
 };
@@ -138,6 +140,7 @@ export class World {
       Math.round((this.nowMs % 1e3) * 1e6),
     ];
     process.hrtime = Object.assign(hrtime, { bigint: () => realHrtime.bigint() });
+    Object.assign(timers, simulated, { hrtime });
     Math.random = () => this.random.next();
     timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
     timersPromises.setImmediate = nextTurn as typeof timersPromises.setImmediate;
@@ -150,6 +153,7 @@ export class World {
     Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate, clearImmediate });
     performance.now = realNow;
     process.hrtime = realHrtime;
+    Object.assign(timers, real.timers);
     Math.random = real.random;
     timersPromises.setTimeout = real.pause;
     timersPromises.setImmediate = real.turn;

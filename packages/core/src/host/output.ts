@@ -12,6 +12,7 @@ import { currentTask } from "../caller/waits/task-scope.ts";
 import { clockMs } from "../shared/clock.ts";
 import { shortId } from "../shared/ids.ts";
 import { codeOf } from "../shared/errors/thrown.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 export type OutputStream = "stdout" | "stderr";
 
@@ -33,7 +34,7 @@ export function redirectOutput(sink: OutputSink): void {
       const text = typeof chunk === "string" ? chunk : decoder.write(Buffer.from(chunk));
       if (text !== "") sink(stream, ownerName(), text);
       const callback = typeof encoding === "function" ? encoding : done;
-      if (callback !== undefined) process.nextTick(callback);
+      if (callback !== undefined) timers.nextTick(callback);
       return true;
     };
     process[stream].write = write;
@@ -117,7 +118,7 @@ export class PipeWriter {
 
   #send(): void {
     this.#timer = undefined;
-    if (!this.#try()) this.#timer = setTimeout(() => this.#send(), retryMs).unref();
+    if (!this.#try()) this.#timer = timers.setTimeout(() => this.#send(), retryMs).unref();
   }
 
   /** Writes what fits. Returns whether nothing is left. */

@@ -24,6 +24,7 @@ import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 import { markOwnProcess } from "./own-process.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
 import { asError } from "../shared/errors/thrown.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 /** The channels between this process and its driver. */
 interface Lines {
@@ -149,7 +150,7 @@ async function dialledLines(): Promise<Lines> {
       known = parts;
       // The host asks for its listener while it is being made, so early channels are delivered
       // afterwards.
-      queueMicrotask(() => {
+      timers.queueMicrotask(() => {
         for (const [peerId, channel] of early) parts.onChannel(peerId, channel);
       });
       return listener;

@@ -6,6 +6,7 @@
 import { type Metrics, threadMetrics } from "../telemetry/metrics.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
 import type { HostReport } from "../rpc/state.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 const reportMs = 1000;
 
@@ -30,15 +31,17 @@ export class Reporter {
   /** Reports at once, because the host ends. */
   flush(): void {
     if (this.#timer === undefined) return;
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#tell(this.take());
   }
 
   #arm(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#tell(this.take());
-    }, reportMs).unref();
+    this.#timer ??= timers
+      .setTimeout(() => {
+        this.#timer = undefined;
+        this.#tell(this.take());
+      }, reportMs)
+      .unref();
   }
 }

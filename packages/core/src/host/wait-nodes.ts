@@ -6,7 +6,6 @@
  * code.
  */
 import { warn } from "../shared/text/warning.ts";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
 import type { Wait } from "../caller/waits/stuck-watch.ts";
 import type { TaskScope } from "../caller/waits/task-scope.ts";
@@ -16,6 +15,7 @@ import { DeadlockError } from "../shared/errors.ts";
 import { Execution } from "./calls/execution.ts";
 import type { Idleness } from "./calls/idleness.ts";
 import { Instance } from "./calls/actor/instance.ts";
+import { pause } from "../shared/machine/timers.ts";
 
 /**
  * Work that this host does itself because of a message, such as starting the next call, is over
@@ -33,7 +33,7 @@ export async function waitNodesOf(
   idleness: Idleness,
   ids: readonly string[],
 ): Promise<readonly WaitNode[]> {
-  await pause(settleMs, undefined, { ref: false });
+  await pause(settleMs, { ref: false });
   const isIdle = idleness.isIdle && !caller.waiting.isAsking;
   const known = new WaitNodes(caller);
   const executions = executionsOf(caller);

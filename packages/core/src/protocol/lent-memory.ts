@@ -10,6 +10,7 @@
  * back is collected like any other.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { timers } from "../shared/machine/timers.ts";
 
 /** Smaller values share the packer's memory. */
 export const leastLentBytes = 4096;
@@ -57,7 +58,7 @@ export class LentMemory {
 
   #lookLater(): NodeJS.Timeout {
     // A timer keeps the async context in which it is made: that of a task, if not for this.
-    return outside(() => setTimeout(() => this.#look(), idleMs).unref());
+    return outside(() => timers.setTimeout(() => this.#look(), idleMs).unref());
   }
 
   #look(): void {

@@ -17,6 +17,7 @@
  */
 import { threadSlot } from "../shared/thread-slot.ts";
 import { LooseRef, prepareLooseRefs } from "./loose-ref.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 /** Memory that was given to nobody. */
 interface Lease {
@@ -118,7 +119,7 @@ export function giveOut(handle: SharedArrayBuffer): void {
 
 /** Gives what stands ready back to the system, as soon as it is collected. */
 export function dropSpares(isIdle = false): void {
-  clearTimeout(pool.idle);
+  timers.clearTimeout(pool.idle);
   pool.idle = undefined;
   pool.spares.clear();
   const dropped = pool.spareBytes;
@@ -143,7 +144,7 @@ function takeBack(lease: Lease): void {
   if (ofSize === undefined) pool.spares.set(byteLength, [memory]);
   else ofSize.push(memory);
   pool.spareBytes += byteLength;
-  pool.idle ??= setTimeout(() => dropSpares(true), idleMs).unref();
+  pool.idle ??= timers.setTimeout(() => dropSpares(true), idleMs).unref();
 }
 
 /** Drops spares of sizes that were not wanted for longest. */

@@ -22,6 +22,7 @@ import {
   noteCollection,
   spareBytes,
 } from "./memory-pool.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 interface Seen {
   /** Buffers that the runtime allocated, here or elsewhere; the user's own are not in it. */
@@ -145,10 +146,12 @@ export function cameBy(byteLength: number): void {
   seen.sinceCollection += byteLength;
   if (seen.isScheduled || !isDue()) return;
   seen.isScheduled = true;
-  setImmediate(() => {
-    seen.isScheduled = false;
-    if (isDue()) collectGarbage();
-  }).unref();
+  timers
+    .setImmediate(() => {
+      seen.isScheduled = false;
+      if (isDue()) collectGarbage();
+    })
+    .unref();
 }
 
 /** Whether a collection is worth its time. */
@@ -163,7 +166,7 @@ function isDue(): boolean {
  * waits for it: such code leaves no turn to it, and what it drops would stay.
  */
 export function dueCollection(): Promise<void> | undefined {
-  return seen.isScheduled ? new Promise((done) => void setImmediate(done)) : undefined;
+  return seen.isScheduled ? new Promise((done) => void timers.setImmediate(done)) : undefined;
 }
 
 /** Whether the runtime allocated this memory. The user's own SharedArrayBuffers may change. */

@@ -6,7 +6,6 @@
  * hosts: actors restart elsewhere by their policy, and groups request new bundles.
  */
 import { hostname, networkInterfaces } from "node:os";
-import { setTimeout as pause } from "node:timers/promises";
 import type {
   ClusterResources,
   GroupInfo,
@@ -22,6 +21,7 @@ import type { Placement } from "../placement/placement.ts";
 import { clockMs } from "../shared/clock.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
+import { pause } from "../shared/machine/timers.ts";
 
 /** Ray's control plane remembers this many dead nodes. */
 const maxDeadNodes = 1000;

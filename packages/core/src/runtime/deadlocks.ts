@@ -8,7 +8,6 @@
  * answer is unknown, so nothing is proved through it. The rest after each proof grows with the
  * number of queries, so that proofs take a few hundredths of the time, however many calls wait.
  */
-import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
 import { WaitNodes } from "../caller/waits/wait-nodes.ts";
 import {
@@ -23,6 +22,7 @@ import {
 import type { LocalDirectory } from "./directory.ts";
 import type { Host } from "./launch/host.ts";
 import { answerOf } from "./observe/actor-status.ts";
+import { pause } from "../shared/machine/timers.ts";
 
 export interface DeadlocksParts {
   readonly driverId: string;
@@ -83,7 +83,7 @@ export class Deadlocks {
   /** Waits; ends early when the detector is closed. */
   async #pause(ms: number): Promise<void> {
     const { signal } = this.#closed;
-    await pause(ms, undefined, { ref: false, signal }).catch(() => undefined);
+    await pause(ms, { ref: false, signal });
   }
 
   async #examine(suspects: readonly string[]): Promise<void> {

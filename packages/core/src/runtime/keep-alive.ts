@@ -1,10 +1,12 @@
 /**
  * Keeps the process alive while a caller waits: a referenced timer that never fires does that.
  */
+import { timers } from "../shared/machine/timers.ts";
+
 const longestMs: number = 2 ** 31 - 1;
 
 export class KeepAlive {
-  readonly #timer: NodeJS.Timeout = setInterval(() => undefined, longestMs).unref();
+  readonly #timer: NodeJS.Timeout = timers.setInterval(() => undefined, longestMs).unref();
 
   set(isAlive: boolean): void {
     if (isAlive) this.#timer.ref();
@@ -12,6 +14,6 @@ export class KeepAlive {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    timers.clearInterval(this.#timer);
   }
 }

@@ -10,6 +10,7 @@ import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts"
 import type { DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError, type HostRequest } from "./launch/host.ts";
 import type { Launcher } from "./launch/launcher.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 interface Lease {
   readonly host: Host;
@@ -222,10 +223,10 @@ export class Workers {
 /** Resolves to undefined where it takes too long. */
 async function inTime<T>(answer: Promise<T>): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(late.resolve, answerMs, undefined);
+  const timer = timers.setTimeout(late.resolve, answerMs, undefined);
   try {
     return await Promise.race([answer, late.promise]);
   } finally {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }

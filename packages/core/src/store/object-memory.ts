@@ -25,6 +25,7 @@ import { type Kept, KeptValues } from "./kept-values.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";
 import { DiskFull, type SpillFiles } from "./spill-files.ts";
 import { SpilledValues } from "./spilled-values.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 /** The object memory of one runtime. */
 export interface ObjectStats {
@@ -251,5 +252,5 @@ export function awayOf(entry: ObjectEntry): Away | undefined {
 
 /** Waits for a turn of the event loop without keeping the process alive. */
 function turn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve).unref());
+  return new Promise((resolve) => void timers.setImmediate(resolve).unref());
 }

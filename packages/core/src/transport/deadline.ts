@@ -3,6 +3,7 @@
  * limit reads what has arrived before the limit counts.
  */
 import { clockMs } from "../shared/clock.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 export interface Deadline {
   /** The time that is left, in ms. */
@@ -27,10 +28,12 @@ export function deadline(ms: number, onOver: () => void): Deadline {
   const isLate = (): boolean => clockMs() > dueAt + lateMs;
   const wait = (waitMs: number, onTime: () => void): void => {
     dueAt = clockMs() + waitMs;
-    timer = setTimeout(() => {
-      if (isLate()) limit(heldMs);
-      else onTime();
-    }, waitMs).unref();
+    timer = timers
+      .setTimeout(() => {
+        if (isLate()) limit(heldMs);
+        else onTime();
+      }, waitMs)
+      .unref();
   };
   const end = (): void => {
     isOver = true;
@@ -43,7 +46,7 @@ export function deadline(ms: number, onOver: () => void): Deadline {
       if (isOver) return 0;
       return isLate() ? heldMs : Math.max(0, dueAt - clockMs());
     },
-    end: () => clearTimeout(timer),
+    end: () => timers.clearTimeout(timer),
   };
 }
 

@@ -9,6 +9,7 @@
  * trial measures the alternative.
  */
 import { msOf } from "../shared/clock.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 /** The clock and the event loop of a spin wait; tests replace it. */
 export interface SpinClock {
@@ -60,13 +61,12 @@ const gain = 0.8;
  */
 const lookMs = 0.005;
 
-/** Node's own, whatever a test puts in their place: a channel must not stand still by it. */
-const { setImmediate } = globalThis;
-const { hrtime } = process;
+// Taken once: a simulated world of the tests has no part in how a thread waits for another.
+const { setImmediate: nextTurn, hrtime: reading } = timers;
 
 const realClock: SpinClock = {
-  now: () => msOf(hrtime()),
-  nextTurn: (turn) => void setImmediate(turn),
+  now: () => msOf(reading()),
+  nextTurn: (turn) => void nextTurn(turn),
 };
 
 export class SpinWait {

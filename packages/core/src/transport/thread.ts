@@ -16,6 +16,7 @@ import type { Listener } from "./endpoint.ts";
 import { brokenChannel, type Channel, unreadByPeer } from "./channel.ts";
 import { SharedRing } from "./shared-ring.ts";
 import { SpinWait } from "./spin-wait.ts";
+import { timers } from "../shared/machine/timers.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
@@ -36,9 +37,6 @@ const mostAtOnce = 64;
 
 /** A thread that stays awake there keeps its peer from working. */
 const isOneCpu: boolean = availableParallelism() === 1;
-
-/** Node's own: a test that puts another in its place must not stop a channel. */
-const { setImmediate } = globalThis;
 
 type Arrived = { readonly message: PortMessage } | undefined;
 
@@ -205,7 +203,7 @@ class ThreadChannel implements Channel {
   }
 
   #takeLater(): void {
-    setImmediate(() => this.#take());
+    timers.setImmediate(() => this.#take());
   }
 
   poll(): readonly Batch[] {

@@ -27,6 +27,7 @@ import { remote, type RemoteName } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
 import { cancel } from "../tasks.ts";
 import type { ActorHandle } from "../handle-types.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Options of a Queue. */
 export interface QueueOptions {
@@ -167,12 +168,12 @@ class QueueActor {
       // would still put its item, which a restarted caller puts again.
       task.whenCallerLost(() => leave(new RaySystemError("the caller is gone")));
       if (timeoutMs === undefined) return;
-      waiter.timer = setTimeout(() => leave(late()), Math.min(timeoutMs, longestTimerMs));
+      waiter.timer = timers.setTimeout(() => leave(late()), Math.min(timeoutMs, longestTimerMs));
     });
   }
 
   #left({ taskId, timer }: Waiter): void {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
     this.#leaves.delete(taskId);
     if (this.#getters.size + this.#putters.size > 0) return;
     for (const resolve of this.#onQuiet.splice(0)) resolve();

@@ -19,6 +19,7 @@ import {
   type RayError,
 } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** How long the directory has to say that a host which cannot be reached is dead. */
 export const outOfReachMs: number = 5000;
@@ -114,11 +115,13 @@ export class Question {
       this.#asker.fail(ownerDeath(this.#object.id, cause));
     });
     // The code that waits for the answer keeps the thread alive.
-    setTimeout(() => {
-      if (isOver) return;
-      endWatching();
-      this.#again(reason);
-    }, this.#pauseMs).unref();
+    timers
+      .setTimeout(() => {
+        if (isOver) return;
+        endWatching();
+        this.#again(reason);
+      }, this.#pauseMs)
+      .unref();
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMs.longest);
   }
 

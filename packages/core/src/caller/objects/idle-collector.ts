@@ -12,6 +12,7 @@ import { performance } from "node:perf_hooks";
 import { clockMs } from "../../shared/clock.ts";
 import { outsideTasks } from "../waits/task-scope.ts";
 import { collectGarbage } from "../../protocol/shared-memory.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 const leastPauseMs = 1000;
 const mostPauseMs = 16_000;
@@ -66,12 +67,12 @@ export class IdleCollector {
   #start(pauseMs: number): void {
     this.close();
     this.#pauseMs = pauseMs;
-    this.#timer = outsideTasks(() => setTimeout(() => this.#tick(), pauseMs).unref());
+    this.#timer = outsideTasks(() => timers.setTimeout(() => this.#tick(), pauseMs).unref());
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#look);
+    timers.clearTimeout(this.#timer);
+    timers.clearTimeout(this.#look);
     this.#timer = undefined;
   }
 
@@ -100,6 +101,6 @@ export class IdleCollector {
       this.#activeThen = -Infinity;
       this.arm();
     };
-    this.#look = outsideTasks(() => setTimeout(look, lookMs).unref());
+    this.#look = outsideTasks(() => timers.setTimeout(look, lookMs).unref());
   }
 }

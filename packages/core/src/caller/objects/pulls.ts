@@ -9,6 +9,7 @@
 import type { Room } from "../../rpc/session/part-transfers.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { Fifo } from "../../shared/fifo.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 interface Waiting {
   readonly peer: object;
@@ -109,9 +110,9 @@ export class Pulls {
       if (stalled === undefined) first = Math.min(first, cameAt + this.#stalledAfterMs);
     }
     const ms = Math.max(0, Math.ceil(first - clockMs()));
-    this.#watch = setTimeout(() => {
+    this.#watch = timers.setTimeout(() => {
       // After what has arrived meanwhile is read: it may be this thread that did not go on.
-      setImmediate(() => {
+      timers.setImmediate(() => {
         this.#watch = undefined;
         this.#passOverStalled();
       });

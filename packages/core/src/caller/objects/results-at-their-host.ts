@@ -13,6 +13,7 @@ import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import type { Values } from "../values.ts";
 import { Wait } from "../waits/stuck-watch.ts";
 import type { Waiting } from "../waits/waiting-tasks.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Results above this stay where they were made, as in Ray. */
 export const inlineBytes: number = 100 * 1024;
@@ -122,7 +123,7 @@ export class Located implements Away {
 /** Undefined when it takes too long. A value that went to disk is brought. */
 function settled(entry: ObjectEntry): Promise<Outcome | undefined> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => {
+    const timer = timers.setTimeout(() => {
       entry.unwatch(onSettled);
       resolve(undefined);
     }, fetchTimeoutMs);
@@ -133,7 +134,7 @@ function settled(entry: ObjectEntry): Promise<Outcome | undefined> {
         void outcome.away.bring(entry).then(onSettled);
         return;
       }
-      clearTimeout(timer);
+      timers.clearTimeout(timer);
       resolve(outcome);
     };
     entry.watch(onSettled);

@@ -9,6 +9,7 @@ import { clockMs } from "../../shared/clock.ts";
 import type { StuckWatch } from "./stuck-watch.ts";
 import { outsideTasks, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Nearly every wait has ended by then. */
 const tickMs = 50;
@@ -34,11 +35,11 @@ export class CycleWatch {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
   }
 
   #arm(): void {
-    this.#timer ??= outsideTasks(() => setTimeout(() => this.#tick(), tickMs).unref());
+    this.#timer ??= outsideTasks(() => timers.setTimeout(() => this.#tick(), tickMs).unref());
   }
 
   #tick(): void {

@@ -10,6 +10,7 @@ import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
 import type { Wait } from "./stuck-watch.ts";
 import type { Waitable } from "./waitable.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * A get that waits for itself is no failure of a method that awaits something else and never looks
@@ -29,11 +30,12 @@ function beginWait(
   const { timeoutMs, signal } = wait;
   wait.isEndless = timeoutMs === undefined && signal === undefined;
   caller.waiting.begin(wait);
-  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timerMs(timeoutMs));
+  const timer =
+    timeoutMs === undefined ? undefined : timers.setTimeout(onTimeout, timerMs(timeoutMs));
   const abort = signal === undefined ? undefined : (): void => onAbort(reasonOf(signal));
   if (abort !== undefined) signal?.addEventListener("abort", abort);
   return () => {
-    if (timer !== undefined) clearTimeout(timer);
+    if (timer !== undefined) timers.clearTimeout(timer);
     if (abort !== undefined) signal?.removeEventListener("abort", abort);
     caller.waiting.ended(wait);
   };

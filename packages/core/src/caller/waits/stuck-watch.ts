@@ -8,6 +8,7 @@
 import { clockMs } from "../../shared/clock.ts";
 import type { Stop, TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * How long a wait may take, what ends it early, and when it is warned of; undefined: as by default.
@@ -107,7 +108,7 @@ export class StuckWatch {
   }
 
   end(wait: Wait): void {
-    if (wait.alarm) clearTimeout(wait.alarm);
+    if (wait.alarm) timers.clearTimeout(wait.alarm);
     const { previous, next } = wait;
     if (this.#untold === wait) this.#untold = next;
     if (previous === undefined) this.#first = next;
@@ -122,8 +123,8 @@ export class StuckWatch {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    for (const { alarm } of this.waits()) if (alarm) clearTimeout(alarm);
+    timers.clearTimeout(this.#timer);
+    for (const { alarm } of this.waits()) if (alarm) timers.clearTimeout(alarm);
   }
 
   #arm(ms: number): void {
@@ -145,5 +146,5 @@ export class StuckWatch {
 }
 
 function timer(run: () => void, ms: number): NodeJS.Timeout {
-  return setTimeout(run, Math.min(Math.max(1, ms), 2 ** 31 - 1)).unref();
+  return timers.setTimeout(run, Math.min(Math.max(1, ms), 2 ** 31 - 1)).unref();
 }

@@ -14,6 +14,7 @@ import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { brokenChannel } from "../../transport/channel.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Runs a call, or answers it. */
 export type RunCall = (call: CallMessage, session: Session) => void;
@@ -46,7 +47,7 @@ export class PendingArguments {
     }
     // A method on the stack may be asking whether it was cancelled: no call starts inside it.
     const arrival = new Arrival(call, session, () =>
-      queueMicrotask(() => this.#next(session, place)),
+      timers.queueMicrotask(() => this.#next(session, place)),
     );
     line.push(arrival);
     if (isAway) void this.#pull(arrival, session, place);

@@ -5,11 +5,11 @@
  * left, or its caller is gone. A stream whose consumer left has ended well, with as many items as
  * were sent, even if its code was interrupted in a wait.
  */
-import { setImmediate } from "node:timers/promises";
 import type { Caller } from "../../caller/caller.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { TaskCancelledError } from "../../shared/errors.ts";
 import type { Execution } from "./execution.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
@@ -41,7 +41,7 @@ export async function runStream(
       index += 1;
       if (clockMs() - since > sliceMs) {
         session.flush();
-        await setImmediate();
+        await new Promise<void>((resolve) => void timers.setImmediate(resolve));
         since = clockMs();
       }
     }

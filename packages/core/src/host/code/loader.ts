@@ -33,6 +33,7 @@ import {
 import { FileWatch, ofTheDriver } from "./top-level.ts";
 import { whyUnreadable } from "./unreadable.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 type Loaded =
   | { readonly how: "complete" }
@@ -163,7 +164,7 @@ function load(moduleUrl: string, place: string, onEnd: () => void): Promise<Load
     // is called further up.
     const stopAfterTurn = (loaded: Loaded): void => {
       closeCounts();
-      setImmediate(() => end(loaded));
+      timers.setImmediate(() => end(loaded));
     };
     const end = (loaded: Loaded, exports?: Exports): void => {
       if (isOver) return;

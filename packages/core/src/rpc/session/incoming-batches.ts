@@ -8,6 +8,7 @@ import { RaySystemError } from "../../shared/errors.ts";
 import { brokenChannel, type Channel } from "../../transport/channel.ts";
 import type { Outbox } from "./outbox.ts";
 import type { PartTransfers } from "./part-transfers.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface IncomingBatchesParts {
   readonly channel: Channel;
@@ -44,7 +45,7 @@ export class IncomingBatches {
     const batches = channel.poll?.() ?? [];
     if (batches.length === 0 || outbox.isClosed) return;
     if (this.#polled.length === 0 && !outbox.isReceiving) {
-      process.nextTick(() => this.#receiveNext());
+      timers.nextTick(() => this.#receiveNext());
     }
     this.#polled.push(...batches);
     const reader = new BatchReader(true);

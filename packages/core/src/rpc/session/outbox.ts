@@ -9,6 +9,7 @@ import type { Message } from "../../protocol/message.ts";
 import { warnOfCopies } from "../../protocol/values/live-memory.ts";
 import { clockMs } from "../../shared/clock.ts";
 import type { Channel } from "../../transport/channel.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** A batch leaves early at this size (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
@@ -44,7 +45,7 @@ export class Outbox {
     } else if (this.#state === "open") {
       // All promise reactions of a turn run before nextTick.
       this.#state = "flush-scheduled";
-      process.nextTick(() => this.endTurn());
+      timers.nextTick(() => this.endTurn());
     }
     return bytes;
   }

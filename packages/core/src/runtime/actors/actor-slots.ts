@@ -14,6 +14,7 @@ import { type Host, HostLostError } from "../launch/host.ts";
 import { kindOfInherited } from "../launch/inherited-env.ts";
 import type { Launcher } from "../launch/launcher.ts";
 import { present } from "../../shared/errors/internal.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface SlotRequest {
   readonly nodeId: string;
@@ -248,7 +249,7 @@ class SharedHost {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => this.#send());
+    timers.setImmediate(() => this.#send());
   }
 
   #send(): void {
@@ -275,7 +276,7 @@ class SharedHost {
     const { resolve } = this.#discarded;
     this.#discards = [];
     this.#discarded = Promise.withResolvers();
-    const timer = setTimeout(() => {
+    const timer = timers.setTimeout(() => {
       const cause: DeathCause = {
         kind: "killed",
         message: `its shared worker thread did not let go of an actor that was ended, and was ended itself`,
@@ -288,7 +289,7 @@ class SharedHost {
       // They are gone with the thread.
       if (!(error instanceof HostLostError)) throw error;
     } finally {
-      clearTimeout(timer);
+      timers.clearTimeout(timer);
       resolve();
     }
   }

@@ -17,6 +17,7 @@ import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { hasSettings, type Host, HostLostError } from "../launch/host.ts";
 import type { ActorSlot, ActorSlots } from "./actor-slots.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface IncarnationParts {
   readonly caller: () => Caller;
@@ -148,11 +149,11 @@ export class Incarnation {
   endAfterGrace(cause: DeathCause): void {
     const slot = this.#slot;
     if (slot === undefined) return;
-    clearTimeout(this.#grace);
-    const grace = setTimeout(() => void slot.end(cause), this.#parts.graceMs);
+    timers.clearTimeout(this.#grace);
+    const grace = timers.setTimeout(() => void slot.end(cause), this.#parts.graceMs);
     grace.unref();
     this.#grace = grace;
-    void slot.ended.then(() => clearTimeout(grace));
+    void slot.ended.then(() => timers.clearTimeout(grace));
   }
 
   /** Frees its place and its resources: it has ended, or was not begun. */

@@ -16,6 +16,7 @@ import { causeOfStart, Incarnation, type IncarnationParts } from "./incarnation.
 import { NextPlace } from "./next-place.ts";
 import { RestartBudget } from "./restart-budget.ts";
 import { RestartPause } from "./restart-pause.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface SupervisorParts extends IncarnationParts {
   readonly launcher: () => Launcher;
@@ -137,12 +138,12 @@ export class Supervisor {
    */
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
+    const timer = timers.setTimeout(resolve, ms);
     // The process may end; a caller that waits for an answer keeps it alive.
     timer.unref();
     this.#wake = resolve;
     await promise;
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 
   /**

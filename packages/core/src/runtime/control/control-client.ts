@@ -22,6 +22,7 @@ import { handshakeMs } from "../../transport/connect/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 import { isRunning } from "../../shared/machine/processes.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** The driver has ended during a query, or has closed the connection. Code "DRIVER_GONE". */
 export class DriverGoneError extends RayError {
@@ -156,12 +157,12 @@ function clientOf(about: DriverAbout, channel: Channel): DriverClient {
         const timer =
           limitMs === 0
             ? undefined
-            : setTimeout(() => reject(new DriverSilentError(about)), limitMs);
+            : timers.setTimeout(() => reject(new DriverSilentError(about)), limitMs);
         const method = driver[name] as unknown as (...given: readonly unknown[]) => Promise<never>;
         method(...args)
           .then(resolve, reject)
           .finally(() => {
-            clearTimeout(timer);
+            timers.clearTimeout(timer);
             pending.delete(reject);
           });
       }),

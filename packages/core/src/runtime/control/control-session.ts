@@ -13,6 +13,7 @@ import type { Channel } from "../../transport/channel.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import type { Inspector } from "../observe/inspector.ts";
 import type { LogLines } from "../observe/kept-log-lines.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface ControlAnswers {
   readonly inspector: Inspector;
@@ -67,10 +68,10 @@ export class ControlSession {
     if (this.#asksToStop) return;
     if (!this.#isQuiet && this.#channel.isOpen) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      this.#lastWords = setTimeout(resolve, lastWordsMs);
+      this.#lastWords = timers.setTimeout(resolve, lastWordsMs);
       this.#onQuiet = resolve;
       await promise;
-      clearTimeout(this.#lastWords);
+      timers.clearTimeout(this.#lastWords);
     }
     this.#channel.close(cause);
   }
@@ -100,7 +101,7 @@ export class ControlSession {
       stop: () => {
         this.#asksToStop = true;
         // The answer leaves first.
-        setImmediate(stop);
+        timers.setImmediate(stop);
       },
     };
   }
@@ -116,7 +117,7 @@ export class ControlSession {
     } finally {
       this.#asked -= 1;
       // The answer leaves before this reports that the session is quiet.
-      if (this.#onQuiet !== undefined && this.#isQuiet) setImmediate(this.#onQuiet);
+      if (this.#onQuiet !== undefined && this.#isQuiet) timers.setImmediate(this.#onQuiet);
     }
   }
 

@@ -20,6 +20,7 @@ import type { Listener } from "../../transport/link/listen.ts";
 import type { FrameLimits } from "../../transport/socket/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Queries are short. */
 const questionLimits: FrameLimits = { maxBatchBytes: 64 * 1024, maxBuffers: 0, maxBufferBytes: 0 };
@@ -48,7 +49,7 @@ export class ControlSocket {
     this.#about = about;
     this.#answers = answers;
     // The caller that started the runtime goes on first.
-    this.#soon = setImmediate(() => {
+    this.#soon = timers.setImmediate(() => {
       this.#opening = this.#open().catch(async (error: unknown) => {
         warn(
           `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${asError(error).message}`,
@@ -64,7 +65,7 @@ export class ControlSocket {
   /** Resolves when no client is connected and no file is left, or a warning names what is. */
   async close(cause: DeathCause): Promise<void> {
     this.#isClosed = true;
-    clearImmediate(this.#soon);
+    timers.clearImmediate(this.#soon);
     await this.#opening;
     this.#answers.lines?.end();
     this.#closeListener?.();

@@ -6,6 +6,7 @@ import type { DeathCause } from "../../shared/errors.ts";
 import type { JoinedNode } from "../nodes/joined-node.ts";
 import type { NodeSource } from "../nodes/node-source.ts";
 import type { OpenEngine } from "./engine.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** One time of a machine as a node: from its agent's start to its end. */
 export interface NodeLife {
@@ -73,7 +74,7 @@ export class EngineNodes implements NodeSource {
     this.#leave(entered);
     entered.lose({ kind: "node-died", message });
     // By then its hosts have that cause.
-    setImmediate(() => void entered.node.close());
+    timers.setImmediate(() => void entered.node.close());
   }
 
   /** Ends all nodes. */

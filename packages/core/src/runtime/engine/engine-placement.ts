@@ -6,7 +6,6 @@
  * Only the bundles of the session are counted here, so sessions and other programs of the cluster
  * never book twice.
  */
-import { setTimeout as pause } from "node:timers/promises";
 import type { Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
 import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import type { PoolView } from "../../placement/policy.ts";
@@ -26,6 +25,7 @@ import { EngineGroups } from "./engine-groups.ts";
 import type { EngineNodes, NodeLife } from "./engine-nodes.ts";
 import { Leases } from "./leases.ts";
 import { ReservedBundles } from "./reserved-bundles.ts";
+import { pause } from "../../shared/machine/timers.ts";
 
 /** The pause before the next attempt to use a machine, in ms; it doubles up to the longest. */
 const pauseMs = { first: 250, longest: 10_000 };
@@ -231,7 +231,7 @@ export class EnginePlacement implements Placement {
         // After the 1st, 2nd, 4th, 8th failure and so on.
         if ((failed & (failed - 1)) === 0)
           warn(`node ${engineNode} cannot be used: ${asError(error).message}`);
-        await pause(waitMs, undefined, { ref: false });
+        await pause(waitMs, { ref: false });
       }
     }
     return undefined;

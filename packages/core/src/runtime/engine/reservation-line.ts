@@ -7,6 +7,7 @@
  */
 import type { Demand } from "../../rpc/resource-demand.ts";
 import { Line } from "../../shared/waiting-line.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Reservations of one line that the engine may have before it at a time. */
 const mostAsked = 64;
@@ -85,7 +86,7 @@ export class ReservationLine {
       next.take(lease);
       return this.#withdrawSurplus();
     }
-    const timer = setTimeout(() => this.#drop(lease), this.#isPlaceOnly ? 0 : keptMs);
+    const timer = timers.setTimeout(() => this.#drop(lease), this.#isPlaceOnly ? 0 : keptMs);
     timer.unref();
     this.#idle.set(lease, timer);
   }
@@ -163,7 +164,7 @@ export class ReservationLine {
   }
 
   #unkeep(lease: Lease): void {
-    clearTimeout(this.#idle.get(lease));
+    timers.clearTimeout(this.#idle.get(lease));
     this.#idle.delete(lease);
   }
 

@@ -16,6 +16,7 @@ import { show } from "../../shared/text/show.ts";
 import { warn } from "../../shared/text/warning.ts";
 import { BundlePools } from "./bundle-pools.ts";
 import { FirstOf } from "./first-of.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** How long bundles give nothing to a kind of requests until those ask the engine, in ms. */
 const noRoomMs = 500;
@@ -151,7 +152,7 @@ export class ReservedBundles {
 
   close(error: Error): void {
     this.#closed ??= error;
-    clearInterval(this.#timer);
+    timers.clearInterval(this.#timer);
     this.#pools.close(error);
     for (const { request } of this.#waiting) request.fail(error);
   }
@@ -163,7 +164,7 @@ export class ReservedBundles {
     request.ask(() => this.#askOnNode(inside, demand, label));
     if (request.reason === undefined) return;
     this.#waiting.add(waiter);
-    this.#timer ??= setInterval(() => this.#look(), noRoomMs).unref();
+    this.#timer ??= timers.setInterval(() => this.#look(), noRoomMs).unref();
   }
 
   #askOnNode(inside: Demand, { key }: Demand, label: string): ResourceRequest {
@@ -181,7 +182,7 @@ export class ReservedBundles {
   /** Lets those ask the engine for whose kind no bundle had room since the last look. */
   #look(): void {
     if (this.#waiting.size === 0) {
-      clearInterval(this.#timer);
+      timers.clearInterval(this.#timer);
       this.#timer = undefined;
     }
     if (this.#isStarting()) return;

@@ -25,6 +25,7 @@ import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "../observe/read-lines.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * The most time, in ms, that a process may live after its sockets closed, and that its sockets and
@@ -77,7 +78,7 @@ export class HostProcess {
     // A host without its sockets is ended, whatever broke them.
     for (const socket of [this.data, this.control]) {
       socket.once("close", () => {
-        setTimeout(() => void this.terminate(unreachable), lingerMs).unref();
+        timers.setTimeout(() => void this.terminate(unreachable), lingerMs).unref();
       });
     }
     const lastLines = new LastLines();
@@ -317,6 +318,6 @@ function limitFlags(limits: ResourceLimits | undefined): string[] {
 
 function pause(ms: number): { readonly over: Promise<void>; readonly end: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  return { over: promise, end: () => clearTimeout(timer) };
+  const timer = timers.setTimeout(resolve, ms);
+  return { over: promise, end: () => timers.clearTimeout(timer) };
 }

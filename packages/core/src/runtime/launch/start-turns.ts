@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import { Fifo } from "../../shared/fifo.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** A host that is not ready after this time, in ms, no longer delays the others. */
 const longestMs = 5000;
@@ -51,10 +52,10 @@ export class StartTurns {
     const end = (): void => {
       if (isOver) return;
       isOver = true;
-      clearTimeout(timer);
+      timers.clearTimeout(timer);
       this.end();
     };
-    const timer = setTimeout(end, longestMs);
+    const timer = timers.setTimeout(end, longestMs);
     timer.unref();
     void ready.then(end, end);
   }

@@ -3,7 +3,6 @@
  * is lost is tried again, at growing intervals, until the session ends: what waits for it would
  * wait for ever. Nothing here holds the process.
  */
-import { setTimeout as pause } from "node:timers/promises";
 import { SessionEndedError } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
@@ -14,6 +13,7 @@ import {
   nodeConnectors,
 } from "./joined-node.ts";
 import type { NodeSource } from "./node-source.ts";
+import { pause } from "../../shared/machine/timers.ts";
 
 /** The pause before the next attempt, in ms; it doubles up to the longest. */
 const pauseMs = { first: 500, longest: 30_000 };
@@ -87,9 +87,7 @@ export class AddressList implements NodeSource {
     let reported = "";
     for (let waitMs = pauseMs.first; ; waitMs = Math.min(2 * waitMs, pauseMs.longest)) {
       // Random pauses spread the sessions that lost a machine together.
-      await pause(waitMs * (0.5 + Math.random() / 2), undefined, { ref: false, signal }).catch(
-        () => undefined,
-      );
+      await pause(waitMs * (0.5 + Math.random() / 2), { ref: false, signal });
       if (this.#isEnded) return;
       try {
         const node = await machine.connect(machine.address, this.#options.request);

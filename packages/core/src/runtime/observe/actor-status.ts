@@ -8,6 +8,7 @@ import type { ActorStateName } from "../../rpc/state.ts";
 import type { Host } from "../launch/host.ts";
 import type { ActorState } from "../actors/actor-record.ts";
 import type { Supervisor } from "../actors/supervisor.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** A host that is silent for this long, in ms, is busy with the code that it runs. */
 const silentMs = 1000;
@@ -47,7 +48,7 @@ export async function answerOf<T = HostStats>(
   limitMs: number,
 ): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), limitMs);
+  const timer = timers.setTimeout(() => resolve(undefined), limitMs);
   // A query for a warning must not keep the process alive.
   timer.unref();
   try {
@@ -56,6 +57,6 @@ export async function answerOf<T = HostStats>(
     // The host is gone, so there is no answer.
     return undefined;
   } finally {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }

@@ -11,6 +11,7 @@ import { clockMs } from "../../shared/clock.ts";
 import { shortId } from "../../shared/ids.ts";
 import { terminalLine, terminalText } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Ray's window. */
 const windowMs = 5000;
@@ -109,7 +110,7 @@ export class LogPrinter implements HostOutput {
 
   /** Shows the counted lines. */
   close(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
     this.#timer = undefined;
     for (const [key, recent] of this.#recent) this.#flush(key, recent);
     this.#recent.clear();
@@ -124,7 +125,7 @@ export class LogPrinter implements HostOutput {
 
   #arm(): void {
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => {
+    this.#timer = timers.setTimeout(() => {
       this.#timer = undefined;
       this.#flushOld();
       if ([...this.#recent.values()].some(({ count }) => count > 0)) this.#arm();

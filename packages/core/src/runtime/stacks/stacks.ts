@@ -11,6 +11,7 @@ import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
 import { answerOf } from "../observe/actor-status.ts";
 import { openThreadLooks, type ThreadLooks } from "./thread-stacks.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface StacksParts {
   readonly driverId: string;
@@ -105,11 +106,11 @@ async function lookInto(host: Host, { threads, timeoutMs }: How): Promise<Runtim
 /** Resolves with undefined when it takes longer. */
 async function before<T>(work: Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), limitMs).unref();
+  const timer = timers.setTimeout(() => resolve(undefined), limitMs).unref();
   try {
     return await Promise.race([work, promise]);
   } finally {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Keeps what V8 has compiled of this package, where kept-code.ts has found nothing kept. */
 
 import type { HandedCode } from "./handed-code.ts";
+import { timers } from "../machine/timers.ts";
 
 /** There where kept-code.ts has loaded all code of the package, of which it is a parameter. */
 declare const loadedCode: LoadedCode | undefined;
@@ -39,7 +40,7 @@ export const threadEntry: URL | undefined = loaded.threadEntry;
 export function keepCompiledAfter(ms: number): void {
   if (keep === undefined || isAsked) return;
   isAsked = true;
-  setTimeout(keepNow, ms, false).unref();
+  timers.setTimeout(keepNow, ms, false).unref();
   process.once("exit", keepAtExit);
 }
 

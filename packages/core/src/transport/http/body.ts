@@ -4,6 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { bodyTooLarge } from "./guard.ts";
 import type { HttpRefusal } from "./refusal.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * A client that still sends cannot read the answer once the connection closes, so the endpoint
@@ -52,7 +53,7 @@ export function bodyOf(
  */
 export function dropRest(request: IncomingMessage, done: () => void): void {
   let bytes = 0;
-  const timer = setTimeout(finish, lingerMs);
+  const timer = timers.setTimeout(finish, lingerMs);
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > lingerBytes) finish();
@@ -60,7 +61,7 @@ export function dropRest(request: IncomingMessage, done: () => void): void {
   request.once("close", finish);
   request.on("error", finish);
   function finish(): void {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
     request.off("close", finish);
     done();
   }

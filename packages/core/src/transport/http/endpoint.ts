@@ -22,6 +22,7 @@ import {
 } from "./guard.ts";
 import { type HttpLimits, limitsOf } from "./limits.ts";
 import { answerOf, HttpRefusal, rawAnswerOf, safeHeaders } from "./refusal.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface HttpEndpointOptions extends Pick<
   HttpRules,
@@ -169,9 +170,12 @@ export class HttpEndpoint {
       this.#connections.cutIdle();
       this.#connections.endBehindAnswers();
       // Node no longer looks for late requests once the server is closing.
-      const late = setTimeout(() => this.#connections.cutUnsent(), this.#limits.requestTimeoutMs);
+      const late = timers.setTimeout(
+        () => this.#connections.cutUnsent(),
+        this.#limits.requestTimeoutMs,
+      );
       await closed;
-      clearTimeout(late);
+      timers.clearTimeout(late);
     })();
     return this.#closing;
   }
@@ -250,7 +254,7 @@ export class HttpEndpoint {
       this.#bufferedBytes -= keptBytes;
       gone.abort();
       // A client may hold the connection for a next request.
-      if (this.#closing !== undefined) setImmediate(() => this.#connections.cutIdle());
+      if (this.#closing !== undefined) timers.setImmediate(() => this.#connections.cutIdle());
     };
     // A pipelined response gets no close event while it waits for its turn.
     socket.once("close", over);
@@ -319,8 +323,8 @@ export class HttpEndpoint {
     const path = request && pathOf(request);
     this.#onRefused?.({ method: request?.method, path, status, code });
     socket.end(rawAnswerOf(refusal));
-    const late = setTimeout(() => socket.destroy(), lingerMs).unref();
-    socket.once("close", () => clearTimeout(late));
+    const late = timers.setTimeout(() => socket.destroy(), lingerMs).unref();
+    socket.once("close", () => timers.clearTimeout(late));
   }
 
   #malformed(error: ParseError): HttpRefusal {

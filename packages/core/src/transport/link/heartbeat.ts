@@ -24,6 +24,7 @@ import type { Link } from "./link.ts";
 import { longestSilenceMs } from "./link-connection.ts";
 import type { Watch } from "../connect/peer-probe.ts";
 import type { SocketChannel } from "../socket/socket.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * Pauses before the first heartbeat, so that short links have none, and before a broken one is made
@@ -191,13 +192,15 @@ function passed(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(false);
     const end = (): void => {
-      clearTimeout(timer);
+      timers.clearTimeout(timer);
       resolve(false);
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", end);
-      resolve(true);
-    }, ms).unref();
+    const timer = timers
+      .setTimeout(() => {
+        signal.removeEventListener("abort", end);
+        resolve(true);
+      }, ms)
+      .unref();
     signal.addEventListener("abort", end, { once: true });
   });
 }

@@ -1,5 +1,6 @@
 /** The end of a link's peer, and how it is explained. */
 import type { DeathCause } from "../../shared/errors.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface PeerEndParts {
   /** Resolves when the peer is known to be gone; it may never settle. */
@@ -52,7 +53,7 @@ export class PeerEnd {
   /** The link has ended. */
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
   }
 
   async #explanationOr(cause: DeathCause): Promise<DeathCause> {
@@ -60,12 +61,12 @@ export class PeerEnd {
     const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
     let timer: NodeJS.Timeout | undefined;
     const wait = (): void => {
-      timer = setTimeout(() => resolve(cause), explainMs).unref();
+      timer = timers.setTimeout(() => resolve(cause), explainMs).unref();
     };
     if (whenExplainable === undefined) wait();
     else void whenExplainable().then(wait, wait);
     const explained = await Promise.race([explain(), late]).catch(() => cause);
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
     return explained;
   }
 
@@ -74,6 +75,6 @@ export class PeerEnd {
     if (this.#isStopped) return;
     this.#cause = cause;
     if (!this.#parts.isConnected()) return this.#parts.onEnd(cause);
-    this.#timer = setTimeout(() => this.#parts.onEnd(cause), this.#parts.explainMs).unref();
+    this.#timer = timers.setTimeout(() => this.#parts.onEnd(cause), this.#parts.explainMs).unref();
   }
 }

@@ -2,6 +2,7 @@
 import type { Batch } from "../../protocol/message.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { receivedWord } from "./link-words.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** A side that receives data acknowledges it at least this often, in ms. */
 const sayMs = 1000;
@@ -62,7 +63,7 @@ export class Receipts {
       this.#received - this.#acknowledged >= acknowledge.batches ||
       this.#unacknowledgedBytes >= acknowledge.bytes;
     if (isMuch) return this.#acknowledge();
-    this.#timer ??= setTimeout(() => this.#acknowledge(), acknowledge.ms).unref();
+    this.#timer ??= timers.setTimeout(() => this.#acknowledge(), acknowledge.ms).unref();
   }
 
   /** Tells the peer how much has arrived. */
@@ -75,11 +76,11 @@ export class Receipts {
 
   /** Stops the timer. */
   end(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
   }
 
   #acknowledge(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#acknowledged !== this.#received) this.say();
   }

@@ -3,6 +3,7 @@ import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../..
 import { asError } from "../../shared/errors/thrown.ts";
 import { deadline } from "../deadline.ts";
 import type { SocketChannel } from "../socket/socket.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /**
  * A connection over which a link goes on, and the number of this side's batches that the peer has.
@@ -116,8 +117,8 @@ export class Redialler {
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, ms * (0.5 + Math.random())).unref();
+    const timer = timers.setTimeout(resolve, ms * (0.5 + Math.random())).unref();
     await promise;
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }

@@ -1,5 +1,6 @@
 /** Watches a peer in the middle of a frame: it may be neither too slow nor silent. */
 import { FrameRate, type PeerLimits, SlowFrameError } from "./slow-peers.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface FrameWatchParts {
   /** The least speed of the peer. */
@@ -27,11 +28,11 @@ export class FrameWatch {
     } catch (error) {
       return onSlow(error);
     }
-    this.#timer ??= setTimeout(() => this.#lookForSilence(), rate.silentMs).unref();
+    this.#timer ??= timers.setTimeout(() => this.#lookForSilence(), rate.silentMs).unref();
   }
 
   end(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
   }
 
   /** One timer suffices while frames come in pieces. */
@@ -43,11 +44,11 @@ export class FrameWatch {
     const silentMs = state === "unread" ? 0 : (this.#frameRate?.silentMs ?? 0);
     const leftMs = rate.silentMs - silentMs;
     if (leftMs > 0) {
-      this.#timer = setTimeout(() => this.#lookForSilence(), Math.ceil(leftMs)).unref();
+      this.#timer = timers.setTimeout(() => this.#lookForSilence(), Math.ceil(leftMs)).unref();
       return;
     }
     // A thread that was held itself first reads what has arrived meanwhile.
-    setImmediate(() => {
+    timers.setImmediate(() => {
       const isSilent = (this.#frameRate?.silentMs ?? 0) >= rate.silentMs;
       if (!isSilent) return this.#lookForSilence();
       onSlow(new SlowFrameError("a frame began and did not continue"));

@@ -21,6 +21,7 @@ import { destroyLater, hasFile } from "./raw-socket.ts";
 import { type PeerLimits, peerRate } from "./slow-peers.ts";
 import { SocketReader, unreadable } from "./socket-reader.ts";
 import { SocketWriter } from "./socket-writer.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 export interface SocketOptions {
   /** Returns the reason why the peer is gone; it is called when the socket closes. */
@@ -212,13 +213,13 @@ export class SocketChannel implements Channel {
 async function explained(explain: () => Promise<DeathCause>, peer: string): Promise<DeathCause> {
   const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
   const message = `its connection to ${peer} ended`;
-  const timer = setTimeout(() => resolve({ kind: "channel-broken", message }), explainMs);
+  const timer = timers.setTimeout(() => resolve({ kind: "channel-broken", message }), explainMs);
   timer.unref();
   try {
     return await Promise.race([explain(), late]);
   } catch (error) {
     return { kind: "unreachable", message: `${message}: ${String(error)}` };
   } finally {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }

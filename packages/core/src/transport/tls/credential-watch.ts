@@ -17,6 +17,7 @@ import {
 } from "./credential-files.ts";
 import { type Credentials, isSame, renew } from "./credentials.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** The pause between two looks, in ms. */
 const pauseMs = 2000;
@@ -63,15 +64,17 @@ class CredentialWatch {
 
   close(): void {
     this.#isOpen = false;
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
   }
 
   #lookLater(): void {
-    this.#timer = setTimeout(() => {
-      void this.#look().finally(() => {
-        if (this.#isOpen) this.#lookLater();
-      });
-    }, pauseMs).unref();
+    this.#timer = timers
+      .setTimeout(() => {
+        void this.#look().finally(() => {
+          if (this.#isOpen) this.#lookLater();
+        });
+      }, pauseMs)
+      .unref();
   }
 
   async #look(): Promise<void> {

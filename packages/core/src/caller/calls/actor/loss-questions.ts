@@ -2,6 +2,7 @@
 import type { ActorLoss, Directory } from "../../../rpc/directory.ts";
 import type { DeathCause } from "../../../shared/errors.ts";
 import { outOfReachMs } from "../../objects/ask-owner.ts";
+import { timers } from "../../../shared/machine/timers.ts";
 
 export class LossQuestions {
   readonly #directory: Directory;
@@ -33,11 +34,11 @@ export class LossQuestions {
   /** Undefined when the answer takes too long. */
   async #soon(incarnation: number): Promise<ActorLoss | undefined> {
     const { promise: late, resolve } = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => resolve(undefined), outOfReachMs).unref();
+    const timer = timers.setTimeout(() => resolve(undefined), outOfReachMs).unref();
     try {
       return await Promise.race([this.#reported(incarnation), late]);
     } finally {
-      clearTimeout(timer);
+      timers.clearTimeout(timer);
     }
   }
 

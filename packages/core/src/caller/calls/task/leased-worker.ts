@@ -12,6 +12,7 @@ import type { Session } from "../../../rpc/session/session.ts";
 import { clockMs } from "../../../shared/clock.ts";
 import type { MeanDuration } from "../../../shared/mean-duration.ts";
 import type { Call } from "../call.ts";
+import { timers } from "../../../shared/machine/timers.ts";
 
 /** Expected time of all tasks that stand at a worker, in ms: nobody waits longer because of it. */
 const standingMs = 1;
@@ -211,7 +212,9 @@ export class LeasedWorkers {
   /** Takes back what stands behind a task that turns out to be long. */
   watchLongTasks(): void {
     // Answers that are here are read between a timer and an immediate.
-    this.#watch ??= setInterval(() => void setImmediate(() => this.#look()), longTaskMs).unref();
+    this.#watch ??= timers
+      .setInterval(() => void timers.setImmediate(() => this.#look()), longTaskMs)
+      .unref();
   }
 
   #takeBack(worker: LeasedWorker, afterMs: number): void {
@@ -223,7 +226,7 @@ export class LeasedWorkers {
     const standing = [...this.#byHost.values()].filter((worker) => worker.hasStanding);
     for (const worker of standing) this.#takeBack(worker, longTaskMs);
     if (standing.length > 0) return;
-    clearInterval(this.#watch);
+    timers.clearInterval(this.#watch);
     this.#watch = undefined;
   }
 
@@ -237,7 +240,7 @@ export class LeasedWorkers {
     const { first } = worker;
     if (first === undefined || !this.#forced.has(first)) return;
     // Its own answer may follow at once.
-    queueMicrotask(() => {
+    timers.queueMicrotask(() => {
       if (worker?.first === first) this.#endWorker(session.peerId);
     });
   }

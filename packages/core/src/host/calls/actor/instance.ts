@@ -28,6 +28,7 @@ import { runStream } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
 import { ConcurrencyGroups, type Group } from "./mailbox.ts";
 import { CallOnStack } from "./call-on-stack.ts";
+import { timers } from "../../../shared/machine/timers.ts";
 
 /** All that the actors of a host share. */
 export interface ActorHome {
@@ -148,7 +149,7 @@ export class Instance implements ExecutionSite, ActorScope {
       execution.answerWith(isElsewhere(cause) ? "absent" : "gone");
     }
     // The method that exits may still be on the stack.
-    queueMicrotask(() => this.#exitIfIdle());
+    timers.queueMicrotask(() => this.#exitIfIdle());
   }
 
   /** Ends the actor at once: no hook, and no answers but "gone". */
