@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as ray from "@rayling/core";
 import { drainsAtExit } from "../fixtures/isolation.ts";
 import { sized } from "../fixtures/suite.ts";
@@ -258,6 +258,23 @@ describe("the death of a process has a cause", () => {
     expect(error).toBeInstanceOf(ray.WorkerCrashedError);
     expect(error).toMatchObject({ deathCause: { kind: "exited", exitCode: 5 } });
   });
+});
+
+test("a process that the system does not start costs its task or actor, by its own error, and the session ends", async () => {
+  const file = join(folder, "no-folder");
+  await writeFile(file, "");
+  vi.stubEnv("TMPDIR", file);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await ray.init({ numCpus: 1, prewarm: 0, controlSocket: false });
+  const notStarted = { kind: "unreachable", message: expect.stringContaining("ENOTDIR") };
+  const task = await caught(pidOf.options(ownProcess).remote());
+  expect(task).toBeInstanceOf(ray.WorkerCrashedError);
+  expect(task).toMatchObject({ deathCause: notStarted, cause: { code: "ENOTDIR" } });
+  expect(await caught(InProcess.remote().pid.remote())).toMatchObject({
+    code: "ACTOR_DIED",
+    deathCause: notStarted,
+  });
+  await ray.shutdown();
 });
 
 describe("processes never outlive their driver", () => {

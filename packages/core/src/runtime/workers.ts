@@ -7,7 +7,8 @@ import type { HostStats } from "../host/host-control.ts";
 import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
 import { scopeOf } from "../rpc/resource-demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import { type DeathCause, SessionEndedError } from "../shared/errors.ts";
+import { causeOfStart } from "./actors/incarnation.ts";
 import { type Host, HostLostError, type HostRequest } from "./launch/host.ts";
 import type { Launcher } from "./launch/launcher.ts";
 import { timers } from "../shared/machine/timers.ts";
@@ -103,8 +104,9 @@ export class Workers {
       return { state: "leased", hostId: host.id };
     } catch (error) {
       allocation.release();
-      if (error instanceof HostLostError) return { state: "refused", cause: error.deathCause };
-      throw error;
+      if (error instanceof SessionEndedError) throw error;
+      // Whatever the system says of a process that it does not start, the task hears as a death.
+      return { state: "refused", cause: causeOfStart(error) };
     }
   }
 

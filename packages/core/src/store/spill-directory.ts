@@ -10,6 +10,7 @@ import { readlinkSync, rmSync } from "node:fs";
 import { lstat, readdir, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { codeOf } from "../shared/errors/thrown.ts";
 import { newId } from "../shared/ids.ts";
 import { isRunning } from "../shared/machine/processes.ts";
 
@@ -45,13 +46,27 @@ export async function removeFilesOf(writer: string, directory: string): Promise<
   await Promise.all(files.map((name) => rm(join(directory, name), { force: true })));
 }
 
+/** Removes the directory, if it is there. */
 export async function removeDirectory(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true });
+  try {
+    await rm(directory, { recursive: true, force: true });
+  } catch (error) {
+    if (!isNowhere(error)) throw error;
+  }
 }
 
 /** Removes a directory at the end of a process that did not shut down. */
 export function removeDirectoryNow(directory: string): void {
-  rmSync(directory, { recursive: true, force: true });
+  try {
+    rmSync(directory, { recursive: true, force: true });
+  } catch (error) {
+    if (!isNowhere(error)) throw error;
+  }
+}
+
+/** Whether a file stands where its parent would be: nothing is below it. */
+function isNowhere(error: unknown): boolean {
+  return codeOf(error) === "ENOTDIR";
 }
 
 /** Returns a name that processes share if they see each other's process ids. */
