@@ -137,21 +137,29 @@ export class ActorDiedError extends RayError {
 }
 
 /**
- * The actor lost its host and is being restarted; the call may have run. `cause` is the
- * ActorDiedError of the lost incarnation. Code "ACTOR_UNAVAILABLE".
+ * The actor lost its host and is being restarted, or cannot be reached from here. The call may have
+ * run, unless the message says that it was not sent. `cause` is the ActorDiedError of the lost
+ * incarnation, where one was lost. Code "ACTOR_UNAVAILABLE".
  */
 export class ActorUnavailableError extends RayError {
   /** The actor's id. */
   readonly actorId: string;
   /** The name of the actor's class. */
   readonly className: string;
-  /** Why it ended. */
+  /** Why it ended, or cannot be reached. */
   readonly deathCause: DeathCause;
-  constructor(actor: ActorIdentity, deathCause: DeathCause) {
+  /** @param isSent whether the call may have arrived */
+  constructor(actor: ActorIdentity, deathCause: DeathCause, isSent: boolean = true) {
+    const { kind, message, error } = deathCause;
+    // Without a connection nobody here knows of an end: the actor may well live.
+    const isUnreached = kind === "unreachable" || kind === "channel-broken";
+    const state = isUnreached ? "cannot be reached from here" : "is restarting";
+    const call = isSent ? "the call may or may not have run" : "the call was not sent";
+    const cause = isUnreached ? error : new ActorDiedError(actor, deathCause);
     super(
       "ACTOR_UNAVAILABLE",
-      `actor ${actor.className} (${actor.actorId}) is restarting (${deathCause.message}); the call may or may not have run`,
-      { cause: new ActorDiedError(actor, deathCause) },
+      `actor ${actor.className} (${actor.actorId}) ${state} (${message}); ${call}`,
+      cause === undefined ? undefined : { cause },
     );
     this.actorId = actor.actorId;
     this.className = actor.className;
@@ -159,7 +167,10 @@ export class ActorUnavailableError extends RayError {
   }
 }
 
-/** The worker that ran a task died and its retries are used up. Code "WORKER_CRASHED". */
+/**
+ * The worker that ran a task died and its retries are used up, or it could not be started. Code
+ * "WORKER_CRASHED".
+ */
 export class WorkerCrashedError extends RayError {
   /** The name of the task's function. */
   readonly functionName: string;

@@ -6,12 +6,14 @@
  * other comes from a host with calls for it.
  */
 import type { AddressInfo } from "node:net";
+import { dirname } from "node:path";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import type { Address, Hello, NetworkSettings } from "../../transport/address.ts";
 import { listen, type Listener } from "../../transport/link/listen.ts";
 import type { PortRange } from "../host-control.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
+import { makeUserDirectory } from "../../shared/machine/make-directory.ts";
 
 /** A request whose answer may be a connection from the other side. */
 export interface Expected {
@@ -68,7 +70,13 @@ export class HostListener {
     const { address, publicHost, ports } = this.#parts;
     const { place } = address;
     if ("path" in place) {
-      await this.#listen(address);
+      await this.#listen(address).catch(async (error: unknown) => {
+        // The system reports a socket in a missing directory as forbidden.
+        if (!["ENOENT", "EACCES"].includes(codeOf(error) ?? "")) throw error;
+        // Cleaners of the temporary folder remove it while no host has a socket there.
+        await makeUserDirectory(dirname(place.path));
+        await this.#listen(address);
+      });
       return address;
     }
     const listener = await (ports === undefined

@@ -7,23 +7,15 @@
  * those of a killed driver.
  */
 import { rmdirSync, rmSync } from "node:fs";
-import {
-  chmod,
-  lstat,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DriverAbout } from "../../rpc/commands.ts";
 import { RaySystemError } from "../../shared/errors.ts";
-import { isOfUserAlone } from "../../shared/machine/user-directory.ts";
+import { checkUserDirectory, makeUserDirectory } from "../../shared/machine/make-directory.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
+
+const otherwise = "remove it, or name another in RAYLING_CONTROL_DIRECTORY";
 
 /** A driver's description of itself. */
 export interface DriverRecord extends DriverAbout {
@@ -60,20 +52,7 @@ export function controlDirectory(): string {
  * Makes the directory, if necessary. Rejects with RaySystemError when other users could enter it.
  */
 export async function makeDirectory(directory: string): Promise<void> {
-  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  await checkDirectory(directory);
-}
-
-async function checkDirectory(directory: string): Promise<void> {
-  const found = await lstat(directory);
-  if (isOfUserAlone(found)) return;
-  const isOwn = found.isDirectory() && found.uid === process.getuid?.();
-  const fix = isOwn
-    ? `chmod 700 ${directory}`
-    : "remove it, or name another in RAYLING_CONTROL_DIRECTORY";
-  throw new RaySystemError(`${directory} is not a directory of this user alone: ${fix}`);
+  await makeUserDirectory(directory, otherwise);
 }
 
 export function socketPath(directory: string, jobId: string): string {
@@ -134,7 +113,7 @@ function recordPath(path: string): string {
 export async function readRecords(directory: string): Promise<readonly FoundRecord[]> {
   let names: readonly string[];
   try {
-    await checkDirectory(directory);
+    await checkUserDirectory(directory, otherwise);
     names = (await readdir(directory)).filter((name) => name.endsWith(".sock"));
   } catch (error) {
     if (codeOf(error) === "ENOENT") return [];

@@ -308,9 +308,8 @@ export class ActorClient implements CallOwner {
   }
 }
 
-function outOfReach(info: ActorInfo, { message }: Error): ActorUnavailableError {
-  return new ActorUnavailableError(info, {
-    kind: "unreachable",
-    message: `its host cannot be reached from here: ${message}`,
-  });
+/** The error of calls that wait for a connection. */
+function outOfReach(info: ActorInfo, error: Error): ActorUnavailableError {
+  const message = `no connection to its host: ${error.message}`;
+  return new ActorUnavailableError(info, { kind: "unreachable", message, error }, false);
 }
