@@ -7,7 +7,7 @@
  * globals. Tests of core itself move its time by replacing members of `timers`.
  */
 
-/** What waits, and the clock that deadlines are compared with. */
+/** The functions that wait, and the clock that deadlines are compared with. */
 export interface Timers {
   setTimeout: typeof globalThis.setTimeout;
   clearTimeout: typeof globalThis.clearTimeout;
