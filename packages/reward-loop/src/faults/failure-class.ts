@@ -36,6 +36,16 @@ export function classOf(failure: ScoreFailure): FailureClass {
   }
 }
 
+/**
+ * Whether the endpoint answered, with nothing that is of use: no JSON, no text, an error in an
+ * answer with a status of success. It had room for the call.
+ */
+export function isUselessAnswer({ errorCode, name, status, transport }: ScoreFailure): boolean {
+  if (transport !== undefined) return false;
+  const isSuccess = status !== undefined && status >= 200 && status < 300;
+  return isSuccess || useless.test(errorCode ?? "") || useless.test(name);
+}
+
 function classOfThrown(failure: ScoreFailure): FailureClass {
   const { status, retryAfterMs, errorCode, name, transport, shouldRetry } = failure;
   const byStatus = status === undefined ? undefined : classOfStatus(status, retryAfterMs);
@@ -50,7 +60,7 @@ function classOfThrown(failure: ScoreFailure): FailureClass {
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
   if (name.endsWith("AbortError") || name.endsWith("TimeoutError")) return "timeout";
   if (status !== undefined && status >= 200 && status < 300) return "infrastructure";
-  return useless.test(name) ? "infrastructure" : "user-code";
+  return lost.test(name) || useless.test(name) ? "infrastructure" : "user-code";
 }
 
 /**
@@ -64,9 +74,12 @@ function classOfStatus(status: number, retryAfterMs: number | undefined): Failur
   return status >= 400 ? "data" : undefined;
 }
 
-/** Names of clients' errors about a connection (openai), or about a malformed answer (ai). */
+/** Names of clients' errors about a connection (openai). */
+const lost = /ConnectionError$/;
+
+/** Codes of this package, and names of clients' errors (ai), about an answer without use. */
 const useless =
-  /ConnectionError$|^AI_(InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error$/;
+  /^(MALFORMED_ANSWER|ENDPOINT_ERROR|AI_(InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error)$/;
 
 /**
  * Error codes of timeouts in older logs, which lack the kind of transport failure, and codes of

@@ -11,9 +11,15 @@
  * - Then it probes: one more with each round trip, less often for a number that was refused again
  * and again. Where that works there may be more room than before: it grows by one, two, four with
  * each round trip, up to a tenth.
- * - Failures, and slow answers if latencyTolerance is set, lower it by a tenth, once for a round
- * trip: an endpoint that queues instead of refusing has no room either. The quickest latency is
- * forgotten after some round trips, as an endpoint may become slower for good.
+ * - Failures, and slow answers if latencyTolerance is set, lower it by a tenth for each round trip
+ * in which a tenth of the calls fail: an endpoint that queues or breaks instead of refusing has no
+ * room either. Fewer failures say nothing about room. Otherwise a judge that fails in one of 100
+ * calls, however few there are, would keep the limit at a tenth of what the endpoint takes.
+ * - A round trip takes as long as good answers do. Refused connections fail within milliseconds:
+ * the limit would be at its minimum before a server has restarted.
+ * - With the first good round trip it returns to the last value that was good, doubling.
+ * - The quickest latency is forgotten after some round trips, as an endpoint may become slower for
+ * good.
  *
  * It grows only while it is used up. Pure: knows no calls and no clock.
  */
@@ -29,7 +35,10 @@ export interface Answered {
   /** The ticket that `sent` returned. */
   readonly ticket: Ticket;
   readonly latencyMs: number;
-  /** "ok": with a score. Calls without an answer of the endpoint are not reported here. */
+  /**
+   * "ok": with a score. Calls that say nothing about the endpoint's room are not reported here:
+   * given up, malformed, answered with an error of the request.
+   */
   readonly outcome: "ok" | "refused" | "failed";
 }
 
@@ -40,9 +49,18 @@ export interface Ticket {
 }
 
 const lowered = 0.9;
+/**
+ * The failures of a round trip that lower the limit: this share of its answers, but no fewer than
+ * `few`, or all in a smaller round trip. With a larger share, an endpoint whose excess calls time out
+ * would be kept that far above its room; with a smaller one, failures that come at any load cost.
+ */
+const much = { share: 0.1, few: 5 } as const;
 /** The most round trips between two probes of a number that was refused again and again. */
 const longestProbeGap = 16;
-/** Answers without a refusal after which it is believed that there is more room. */
+/**
+ * Answers without a refusal after which it is believed that there is more room, and round trips
+ * without many failures after which a number is believed to be good.
+ */
 const enough = 20;
 /**
  * Round trips for which the quickest answer is remembered, at least, and twice as many at most:
@@ -71,6 +89,18 @@ export class AdaptiveLimit {
   #probeGap = 1;
   /** Calls in a row that were taken since the last refusal. */
   #taken = 0;
+  /** It was lowered by failures, and there was no good round trip since. */
+  #isFailing = false;
+  /** The limit at the start of the last good round trip. */
+  #proved: number;
+  /** The value to which it returns by doubling; 0: none. */
+  #good = 0;
+  /** The mean latency of good answers in the last round trip; 0: there was none. */
+  #usualMs = 0;
+  /** Good round trips since the last one that lowered it. */
+  #calm = Infinity;
+  /** The current round trip: answers to calls that were sent since the limit was last lowered. */
+  #trip = { from: 0, answers: 0, bad: 0, busyMs: 0 };
   /**
    * The quickest latency of the current period of so many round trips, and of the period before it.
    */
@@ -82,6 +112,8 @@ export class AdaptiveLimit {
     this.#max = Math.max(min, max);
     this.#limit = Math.min(this.#max, Math.max(min, initial));
     this.#latencyTolerance = latencyTolerance ?? Infinity;
+    this.#proved = this.#limit;
+    this.#begin();
   }
 
   /** The most calls that may be pending. */
@@ -97,18 +129,70 @@ export class AdaptiveLimit {
   /** @param inFlight pending calls, including this one */
   answered({ ticket, latencyMs, outcome }: Answered, inFlight: number): void {
     if (outcome === "refused") return this.#refused(ticket, inFlight);
-    if (outcome === "failed") return this.#lower(ticket, this.#limit * lowered);
-    if (latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs)) {
-      return this.#lower(ticket, this.#limit * lowered);
+    const isBad =
+      outcome === "failed" || latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs);
+    if (!isBad) {
+      const share = this.#usualMs === 0 ? 1 : 1 / this.#limit;
+      this.#usualMs += share * (latencyMs - this.#usualMs);
     }
+    if (ticket.epoch === this.#epoch) this.#count(ticket, latencyMs, isBad);
+    if (isBad) return;
     if (ticket.inFlight >= this.#refusedAt && ticket.epoch === this.#epoch) this.#found();
     // A limit that is never reached proves nothing.
-    if (inFlight < this.limit - 1) return;
+    if (!this.#isFailing && inFlight >= this.limit - 1) this.#grow();
+  }
+
+  #grow(): void {
     const roundTrip = 1 / this.#limit;
+    if (this.#limit < this.#good) {
+      this.#limit = Math.min(this.#good, this.#limit + growth.atFirst);
+      return;
+    }
     const found = Math.min(this.#step, growth.found * this.#limit);
     const more = this.#isFirst ? growth.atFirst * this.#limit : Math.max(1 / this.#probeGap, found);
     this.#step += this.#step * roundTrip;
     this.#limit = Math.min(this.#max, this.#limit + more * roundTrip);
+  }
+
+  /** Counts an answer, and ends the round trip with the last one. */
+  #count(ticket: Ticket, latencyMs: number, isBad: boolean): void {
+    const trip = this.#trip;
+    trip.answers += 1;
+    trip.busyMs += latencyMs;
+    if (isBad) trip.bad += 1;
+    const most = Math.max(much.few, much.share * Math.max(this.limit, trip.answers));
+    const isMuch = trip.bad >= Math.min(this.limit, most);
+    // So many calls side by side have taken so long together: Little's law.
+    const isOver = trip.answers >= this.limit && trip.busyMs >= this.limit * this.#usualMs;
+    // The first failures are heard at once, later ones once for a round trip.
+    if (isMuch && (isOver || !this.#isFailing)) return this.#failing(ticket);
+    if (!isOver) return;
+    if (!isMuch) {
+      this.#isFailing = false;
+      this.#proved = trip.from;
+      this.#calm += 1;
+    }
+    this.#begin();
+  }
+
+  #failing(ticket: Ticket): void {
+    if (!this.#isFailing) {
+      // While it doubles for the first time, an outage is no finding about room, unless it repeats.
+      this.#isFirst &&= this.#good === 0;
+      // Where it fails soon again, the failures may come later than a round trip (timeouts), and the
+      // number to which it returned was not good.
+      const isSoon = this.#calm < enough;
+      this.#good = isSoon ? Math.min(this.#proved, this.#limit * lowered) : this.#proved;
+      this.#calm = 0;
+      this.#isFailing = true;
+      this.#refusedFrom(ticket, Math.min(this.#refusedAt, Math.floor(this.#good) + 1));
+    }
+    this.#lower(this.#limit * lowered);
+  }
+
+  /** Begins a round trip. */
+  #begin(): void {
+    this.#trip = { from: this.#limit, answers: 0, bad: 0, busyMs: 0 };
   }
 
   /** Returns the quickest latency, including this answer's. */
@@ -137,19 +221,26 @@ export class AdaptiveLimit {
     const room = Math.min(ticket.inFlight, inFlight) - 1;
     // Later refusals of the burst may show less room than the first one.
     if (ticket.epoch !== this.#epoch && room >= this.#limit) return;
+    this.#refusedFrom(ticket, room + 1);
+    this.#isFirst = false;
+    this.#lower(Math.min(room, this.#limit));
+    this.#proved = Math.min(this.#proved, this.#limit);
+    this.#good = Math.min(this.#good, this.#limit);
+  }
+
+  /** From that number on there was no room; it is tried again less often each time. */
+  #refusedFrom(ticket: Ticket, number: number): void {
     if (ticket.epoch === this.#epoch && ticket.inFlight >= this.#refusedAt) {
       this.#probeGap = Math.min(longestProbeGap, 2 * this.#probeGap);
     }
-    this.#refusedAt = room + 1;
-    this.#lower(ticket, Math.min(room, this.#limit), true);
+    this.#refusedAt = number;
   }
 
-  #lower(ticket: Ticket, limit: number, isCertain = false): void {
-    if (!isCertain && ticket.epoch !== this.#epoch) return;
-    this.#isFirst = false;
+  #lower(limit: number): void {
     this.#step = 0;
     this.#taken = 0;
     this.#epoch += 1;
     this.#limit = Math.max(this.#min, limit);
+    this.#begin();
   }
 }

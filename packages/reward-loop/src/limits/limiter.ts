@@ -34,11 +34,12 @@ export interface LimitRequest {
 export interface LimitReport {
   /**
    * "ok": its answer was a score; "answered": its answer was none (400), which says nothing about
-   * how long a score takes; "refused": the endpoint had no room for it (429, 503); "failed": no
-   * answer, or an error of the endpoint's own (timeout, 5xx); "unknown": nothing is learned about
-   * the endpoint, as the call was given up here or never reached it.
+   * how long a score takes; "malformed": its answer was of no use (no JSON, an error inside a 200),
+   * a failure that says nothing about room; "refused": the endpoint had no room for it (429, 503);
+   * "failed": no answer, or an error of the endpoint's own (timeout, 5xx); "unknown": nothing is
+   * learned about the endpoint, as the call was given up here or never reached it.
    */
-  readonly outcome: "ok" | "answered" | "refused" | "failed" | "unknown";
+  readonly outcome: "ok" | "answered" | "malformed" | "refused" | "failed" | "unknown";
   /** The call was cut off here: its endpoint notices a little later. */
   readonly isCut?: boolean;
   /** The tokens that it used, if known. */
@@ -284,7 +285,7 @@ export class Limiter {
 
   #learn(ticket: Ticket, sentMs: number, { outcome }: LimitReport): void {
     if (typeof this.#concurrency === "number") return;
-    if (outcome === "answered" || outcome === "unknown") return;
+    if (outcome !== "ok" && outcome !== "refused" && outcome !== "failed") return;
     const latencyMs = this.#clock.now() - sentMs;
     this.#concurrency.answered({ ticket, latencyMs, outcome }, this.#inFlight);
   }
@@ -326,7 +327,7 @@ function judge(
 ): void {
   if (outcome === "unknown") return breaker?.givenUp(sent);
   // An endpoint that refuses for lack of room is alive.
-  breaker?.answered(sent, outcome !== "failed", nowMs);
+  breaker?.answered(sent, outcome !== "failed" && outcome !== "malformed", nowMs);
 }
 
 function rateOf(perMinute: number | undefined, minuteMs: number): RateLimit | undefined {

@@ -1,6 +1,6 @@
 /** The report of a call to the limiter of its endpoint. */
 
-import { classOf } from "../faults/failure-class.ts";
+import { classOf, isUselessAnswer } from "../faults/failure-class.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { maxRetryAfterMs } from "../faults/retry-policy.ts";
 import type { LimitReport } from "../limits/limiter.ts";
@@ -26,16 +26,17 @@ export function reportOf(
   const { code, status, blocked, retryAfterMs } = outcome.error;
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, mostMs) };
   const failure = classOf(outcome.error);
+  const tokens = lastUsageOf(outcome)?.totalTokens;
   // A call that was refused used nothing.
   if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
   const isUnanswered = isGivenUp && status === undefined;
   const isCut =
     isUnanswered || failure === "timeout" || blocked === true || code === "EXECUTOR_DIED";
   const isItsFault = !isUnanswered && (failure === "infrastructure" || failure === "timeout");
-  const tokens = lastUsageOf(outcome)?.totalTokens;
   const used = tokens === undefined ? {} : { tokens };
+  const failed = isUselessAnswer(outcome.error) ? "malformed" : "failed";
   const other = status === undefined ? "unknown" : "answered";
-  return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };
+  return { outcome: isItsFault ? failed : other, isCut, ...used, ...pause };
 }
 
 /**

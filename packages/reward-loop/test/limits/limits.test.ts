@@ -12,6 +12,8 @@ import type {
   LimitRequest,
 } from "../../src/limits/limiter.ts";
 import { TokenBucket } from "../../src/limits/token-bucket.ts";
+import { reportOf } from "../../src/worker/limit-report.ts";
+import type { ScoreFailure } from "../../src/outcome.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 import { seededRandom } from "../../../../test/servers/seeded.ts";
 
@@ -263,6 +265,92 @@ describe("an adaptive limit", () => {
     expect(limits[1]).toBeLessThan(60);
     expect(limits[1]).toBeGreaterThan(40);
     expect(limits[2]).toBeGreaterThan(280);
+  });
+
+  /** Its limit each second: an endpoint for 100 calls of a second, of which `fails` some. */
+  async function limitsOf(
+    fails: (ms: number, nth: number) => LimitReport["outcome"] | undefined,
+    untilMs: number,
+  ): Promise<number[]> {
+    const random = seededRandom(5);
+    const clock = new VirtualClock();
+    const limiter = new Limiter({ concurrency: {} }, clock);
+    let atServer = 0;
+    let calls = 0;
+    const one = (): void =>
+      void limiter.ask({}, (lease) => {
+        const isFull = atServer >= 100;
+        const failure = isFull ? "refused" : fails(clock.now(), calls++);
+        // A connection that is refused is so at once; an answer without use takes as long as others.
+        const isQuick = isFull || (failure === "failed" && clock.now() % 2 === 0);
+        atServer += 1;
+        clock.after(isQuick ? 5 : 1000 * (0.5 + random()), () => {
+          atServer -= 1;
+          lease.release({ outcome: failure ?? "ok" });
+          clock.after(10, one);
+        });
+      });
+    for (let n = 0; n < 130; n++) one();
+    const limits: number[] = [];
+    for (let ms = 1000; ms <= untilMs; ms += 1000) {
+      await clock.advanceTo(ms);
+      limits.push(limiter.state.limit);
+    }
+    return limits;
+  }
+
+  test.each(["failed", "malformed"] as const)(
+    "is kept by answers of which one of 25 is %s at any load",
+    async (outcome) => {
+      const limits = await limitsOf((_, nth) => (nth % 25 === 7 ? outcome : undefined), 60_000);
+      expect(Math.min(...limits.slice(20))).toBeGreaterThanOrEqual(85);
+    },
+  );
+
+  test("is back some round trips after an outage in which connections were refused", async () => {
+    const isDown = (ms: number): boolean => ms >= 20_000 && ms < 25_000;
+    const limits = await limitsOf((ms) => (isDown(ms) ? "failed" : undefined), 40_000);
+    expect(limits[19]).toBeGreaterThanOrEqual(95);
+    // A tenth less for each second, and not for each refused connection.
+    expect(limits[24]).toBeGreaterThanOrEqual(50);
+    expect(limits[24]).toBeLessThan(90);
+    expect(Math.min(...limits.slice(30))).toBeGreaterThanOrEqual(95);
+  });
+
+  test("falls as long as much fails, and is back by doubling", () => {
+    const limit = new AdaptiveLimit({ initial: 400, max: 400 });
+    const roundTrip = (outcome: "ok" | "failed"): number => {
+      const tickets = Array.from({ length: limit.limit }, () => limit.sent(limit.limit));
+      for (const ticket of tickets) {
+        limit.answered({ ticket, latencyMs: 1000, outcome }, limit.limit);
+      }
+      return limit.limit;
+    };
+    roundTrip("ok");
+    for (let n = 0; n < 100; n++) roundTrip("failed");
+    expect(limit.limit).toBe(1);
+    const back = Array.from({ length: 14 }, () => roundTrip("ok"));
+    expect(back.findIndex((value) => value === 400)).toBeLessThan(14);
+    expect(back.at(-1)).toBe(400);
+  });
+
+  test("settles below a number at which calls fail instead of being refused", () => {
+    const limit = new AdaptiveLimit();
+    let failed = 0;
+    let calls = 0;
+    for (let n = 0; n < 400; n++) {
+      const inFlight = limit.limit;
+      const tickets = Array.from({ length: inFlight }, (_, index) => limit.sent(index + 1));
+      for (const [index, ticket] of tickets.entries()) {
+        // All are late where there are more than it can answer in time.
+        const outcome = inFlight > 200 && index % 2 === 0 ? "failed" : "ok";
+        limit.answered({ ticket, latencyMs: 1000, outcome }, inFlight);
+        if (n >= 100 && outcome === "failed") failed += 1;
+        if (n >= 100) calls += 1;
+      }
+    }
+    expect(limit.limit).toBeGreaterThanOrEqual(160);
+    expect(failed / calls).toBeLessThan(0.1);
   });
 
   test("does not grow while it is not used up, and is lowered once for a burst", () => {
@@ -674,5 +762,32 @@ describe("what an endpoint says is left of its limits", () => {
     expect(silent).toHaveLength(40);
     expect(await run(ok())).toEqual(silent);
     expect(await run(ok([1000, 10], [1e6, 10]))).toEqual(silent);
+  });
+});
+
+describe("a failed call tells the limits of its endpoint", () => {
+  const used = { inputTokens: 9000, outputTokens: 1000, totalTokens: 10_000 };
+  const thrown = { code: "SCORE_THREW", name: "EndpointError", message: "" } as const;
+  test.each<[string, Partial<ScoreFailure>, LimitReport["outcome"]]>([
+    ["a refusal", { status: 429 }, "refused"],
+    ["a refusal for a while", { status: 503, retryAfterMs: 10 }, "refused"],
+    ["an error of the server", { status: 500 }, "failed"],
+    ["a broken connection", { transport: "broken" }, "failed"],
+    ["a broken connection in an answer", { transport: "broken", status: 200 }, "failed"],
+    ["a refused connection", { errorCode: "ECONNREFUSED" }, "failed"],
+    ["an answer that is no JSON", { errorCode: "MALFORMED_ANSWER" }, "malformed"],
+    ["an error in a 200", { errorCode: "ENDPOINT_ERROR", status: 200 }, "malformed"],
+    ["a malformed answer of the AI SDK", { name: "AI_APICallError", status: 200 }, "malformed"],
+    ["a request with a fault", { status: 400 }, "answered"],
+  ])("%s", (_, error, outcome) => {
+    const measured = { latencyMs: 1, attempts: 1, waitedMs: 0 };
+    const failed = { valid: false, error: { ...thrown, ...error }, ...measured } as const;
+    expect(reportOf({ ...failed, used }, false)).toMatchObject({ outcome });
+  });
+
+  test("a malformed answer opens a breaker, as any failure does", () => {
+    const limiter = new Limiter({ breaker: { window: 4 } }, new VirtualClock());
+    for (let n = 0; n < 4; n++) limiter.ask({}, (lease) => lease.release({ outcome: "malformed" }));
+    expect(limiter.state.breaker).toBe("open");
   });
 });
