@@ -27,8 +27,8 @@ export function reportOf(
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, mostMs) };
   const failure = classOf(outcome.error);
   const tokens = lastUsageOf(outcome)?.totalTokens;
-  // A call that was refused used nothing.
-  if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
+  // A request that is refused uses nothing, but requests of its call before it may have.
+  if (failure === "rate-limit") return { outcome: "refused", tokens: tokens ?? 0, ...pause };
   const isUnanswered = isGivenUp && status === undefined;
   const isCut =
     isUnanswered || failure === "timeout" || blocked === true || code === "EXECUTOR_DIED";

@@ -779,10 +779,12 @@ describe("a failed call tells the limits of its endpoint", () => {
     ["an error in a 200", { errorCode: "ENDPOINT_ERROR", status: 200 }, "malformed"],
     ["a malformed answer of the AI SDK", { name: "AI_APICallError", status: 200 }, "malformed"],
     ["a request with a fault", { status: 400 }, "answered"],
-  ])("%s", (_, error, outcome) => {
+  ])("%s, and the tokens of its requests before", (_, error, outcome) => {
     const measured = { latencyMs: 1, attempts: 1, waitedMs: 0 };
     const failed = { valid: false, error: { ...thrown, ...error }, ...measured } as const;
-    expect(reportOf({ ...failed, used }, false)).toMatchObject({ outcome });
+    expect(reportOf({ ...failed, used }, false)).toMatchObject({ outcome, tokens: 10_000 });
+    const unknown = outcome === "refused" ? 0 : undefined;
+    expect(reportOf(failed, false).tokens).toBe(unknown);
   });
 
   test("a malformed answer opens a breaker, as any failure does", () => {
