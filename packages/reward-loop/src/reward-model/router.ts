@@ -194,6 +194,8 @@ export class RewardModelRouter implements AsyncDisposable {
       const server = this.#upstreams.select(tried, deterministic ? body : undefined);
       if (server === undefined) break;
       tried.add(server);
+      const sentMs = performance.now();
+      const giveUp = (): void => this.#upstreams.givenUp(server, sentMs, performance.now());
       try {
         const isLast = tried.size === Math.min(attempts, this.#upstreams.states.length);
         const answer = await this.#ask(server, exchange, body);
@@ -205,10 +207,15 @@ export class RewardModelRouter implements AsyncDisposable {
         }
         const end = await passOn(answer, response, timeoutMs);
         if (end === "cut") this.#upstreams.failed(server);
-        if (end === "whole" && !isRefused) this.#upstreams.succeeded(server);
+        if (end === "unread") giveUp();
+        const tookMs = performance.now() - sentMs;
+        if (end === "whole" && !isRefused) this.#upstreams.succeeded(server, tookMs);
         return;
       } catch (error) {
-        if (signal.aborted) return void response.destroy();
+        if (signal.aborted) {
+          giveUp();
+          return void response.destroy();
+        }
         if (isOfRequest(error)) {
           throw new HttpRefusal(
             400,

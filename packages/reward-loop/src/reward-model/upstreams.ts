@@ -3,9 +3,14 @@
  * all times are arguments.
  *
  * The server with the fewest pending requests is next, as in verl's NaiveRouter: of several the
- * first, or for a deterministic run the one that the body's CRC-32 selects. A server that fails
+ * first without marks, or for a deterministic run the one that the body's CRC-32 selects. A server that fails
  * several times in a row is left out until it answers its health check again; if all are left out,
  * all are tried.
+ *
+ * A server that is well and answers nothing has marks: one for each request that its client gave
+ * up, with no success in between. Clients also give up for other reasons (a hedge that was quicker,
+ * a loop that ends), so a mark needs a request that waited longer than answers take, and was sent
+ * after the last mark: all that a client gives up at once is one mark.
  */
 
 import zlib from "node:zlib";
@@ -38,6 +43,9 @@ interface Upstream {
   readonly url: string;
   inFlight: number;
   failuresInARow: number;
+  /** Requests given up without an answer since the last success: one for those of a time. */
+  marks: number;
+  markedMs: number;
   isOut: boolean;
   served: number;
   failed: number;
@@ -48,12 +56,16 @@ export class Upstreams {
   readonly #strategy: RouterStrategy;
   readonly #failures: number;
   #next = 0;
+  /** How long an answer takes: a mean of the last ones of all servers. */
+  #tookMs = 0;
 
   constructor(urls: readonly string[], settings: UpstreamSettings = {}) {
     this.#all = urls.map((url) => ({
       url,
       inFlight: 0,
       failuresInARow: 0,
+      marks: 0,
+      markedMs: -Infinity,
       isOut: false,
       served: 0,
       failed: 0,
@@ -88,9 +100,12 @@ export class Upstreams {
     if (upstream !== undefined) upstream.inFlight = Math.max(0, upstream.inFlight - 1);
   }
 
-  succeeded(url: string): void {
+  /** @param tookMs from its request to the end of its answer */
+  succeeded(url: string, tookMs: number = this.#tookMs): void {
     const upstream = this.#of(url);
     if (upstream === undefined) return;
+    this.#tookMs += (tookMs - this.#tookMs) / 8;
+    upstream.marks = 0;
     upstream.served += 1;
     upstream.failuresInARow = 0;
     upstream.isOut = false;
@@ -104,7 +119,20 @@ export class Upstreams {
     if (upstream.failuresInARow >= this.#failures) upstream.isOut = true;
   }
 
-  /** Records the result of a health check. */
+  /** Its client gave up a request before the whole answer was there. */
+  givenUp(url: string, sentMs: number, nowMs: number): void {
+    const upstream = this.#of(url);
+    if (upstream === undefined || sentMs < upstream.markedMs) return;
+    if (nowMs - sentMs < this.#tookMs) return;
+    upstream.marks += 1;
+    upstream.markedMs = nowMs;
+    if (upstream.marks >= this.#failures) upstream.isOut = true;
+  }
+
+  /**
+   * Records the result of a health check. A server with marks that is back keeps them until it
+   * answers: the next mark leaves it out again.
+   */
   checked(url: string, isHealthy: boolean): void {
     const upstream = this.#of(url);
     if (upstream === undefined) return;
@@ -125,7 +153,9 @@ export class Upstreams {
   #choose(from: readonly Upstream[], tieBreaker?: string | Uint8Array): Upstream | undefined {
     if (this.#strategy === "round-robin") return this.#inTurn(from);
     const least = Math.min(...from.map(({ inFlight }) => inFlight));
-    const tied = from.filter(({ inFlight }) => inFlight === least);
+    const equal = from.filter(({ inFlight }) => inFlight === least);
+    const fewest = Math.min(...equal.map(({ marks }) => marks));
+    const tied = equal.filter(({ marks }) => marks === fewest);
     return tied[tieBreaker === undefined ? 0 : zlib.crc32(tieBreaker) % tied.length];
   }
 

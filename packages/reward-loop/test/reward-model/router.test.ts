@@ -124,6 +124,39 @@ describe("a server", () => {
     expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
   });
 
+  test("not one that is well and whose requests are given up without an answer, until one is answered", () => {
+    const upstreams = new Upstreams(["silent", "good"], { failures: 3 });
+    const isOut = (): boolean | undefined => upstreams.states[0]?.isOut;
+    const first = (): string | undefined => {
+      const chosen = upstreams.select();
+      upstreams.release(chosen ?? "");
+      return chosen;
+    };
+    upstreams.succeeded("good", 800);
+    expect(first()).toBe("silent");
+    // A hedge was quicker than an answer takes; a loop has ended with all that it had sent.
+    for (let n = 0; n < 9; n++) upstreams.givenUp("silent", 1000 * n, 1000 * n + 50);
+    expect(first()).toBe("silent");
+    for (let n = 0; n < 9; n++) upstreams.givenUp("silent", n, 10_000);
+    expect(isOut()).toBe(false);
+    // Beside one without marks it is second.
+    expect(first()).toBe("good");
+    upstreams.succeeded("silent", 800);
+    expect(first()).toBe("silent");
+    for (const ms of [10_000, 20_000, 30_000]) {
+      expect(isOut()).toBe(false);
+      upstreams.givenUp("silent", ms, ms + 10_000);
+    }
+    expect(isOut()).toBe(true);
+    // It says that it is well, and has to show it.
+    upstreams.checked("silent", true);
+    expect(isOut()).toBe(false);
+    upstreams.givenUp("silent", 40_000, 50_000);
+    expect(isOut()).toBe(true);
+    upstreams.succeeded("silent", 800);
+    expect(isOut()).toBe(false);
+  });
+
   test("that does not say in `healthTimeoutMs` how it is gets no requests", async () => {
     const silent = await serverOf(() => undefined);
     const well = await serverOf(named("well"));
@@ -304,6 +337,29 @@ test("a server that fails is left out, and comes back when its health check is w
   await router.checkHealth();
   expect(new Set(await texts())).toEqual(new Set(["flaky", "good"]));
 });
+
+test.each(["nothing", "no more than a part"])(
+  "a server that is well and answers with %s comes behind one that answers",
+  async (kind) => {
+    const arrived = Promise.withResolvers<void>();
+    const silent = await serverOf((_, response) => {
+      if (kind !== "nothing") response.write("a part");
+      arrived.resolve();
+    });
+    const good = await serverOf(named("good"));
+    const router = await routerOf([silent, good]);
+    const client = new AbortController();
+    const asked = ask(router.address, "/", { signal: client.signal });
+    const text = asked.then((answer) => answer.text());
+    text.catch(() => undefined);
+    await arrived.promise;
+    if (kind !== "nothing") await asked;
+    client.abort();
+    await expect.poll(() => router.servers[0]?.inFlight).toBe(0);
+    expect(await (await ask(router.address)).text()).toBe("good");
+    expect(router.servers[0]).toMatchObject({ isOut: false, failed: 0 });
+  },
+);
 
 test("no more connections than allowed go to a server", async () => {
   let open = 0;
