@@ -46,6 +46,11 @@ export class RewardModelRouter implements AsyncDisposable {
   readonly #upstreams: Upstreams;
   readonly #undici: Undici;
   readonly #agent: Agent;
+  /**
+   * As the requests, health checks go by no proxy that HTTP_PROXY names for the thread. They have
+   * connections of their own: a server whose connections are all in use is well.
+   */
+  readonly #healthAgent: Agent;
   readonly #endpoint: HttpEndpoint;
   readonly #token: string;
   #health: NodeJS.Timeout | undefined;
@@ -70,6 +75,7 @@ export class RewardModelRouter implements AsyncDisposable {
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
     });
+    this.#healthAgent = new undici.Agent({ connect: { timeout: connectTimeoutMs } });
   }
 
   /**
@@ -152,6 +158,7 @@ export class RewardModelRouter implements AsyncDisposable {
           const { statusCode, body } = await this.#undici.request(`${url}${healthPath}`, {
             signal,
             headers,
+            dispatcher: this.#healthAgent,
           });
           await body.dump();
           // A server without a health check is there all the same.
@@ -169,6 +176,7 @@ export class RewardModelRouter implements AsyncDisposable {
       clearInterval(this.#health);
       await this.#endpoint.close("drain");
       await this.#agent.close();
+      await this.#healthAgent.destroy();
     })();
     return this.#closing;
   }

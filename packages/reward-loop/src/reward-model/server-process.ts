@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { get } from "node:http";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
@@ -125,10 +126,8 @@ export class ServerProcess {
   async #isWell(healthPath: string, signal: AbortSignal): Promise<undefined> {
     for (;;) {
       signal.throwIfAborted();
-      const answer = await fetch(`http://${this.address}${healthPath}`, { signal }).catch(
-        () => undefined,
-      );
-      if (answer?.ok === true) return undefined;
+      const status = await statusOf(`http://${this.address}${healthPath}`, signal);
+      if (status >= 200 && status < 300) return undefined;
       await delay(pollMs, undefined, { signal });
     }
   }
@@ -142,6 +141,17 @@ export class ServerProcess {
   #failed(reason: string): RewardModelStartError {
     return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
   }
+}
+
+/** By `node:http`: fetch would ask the proxy that HTTP_PROXY names. 0: there was no answer. */
+function statusOf(url: string, signal: AbortSignal): Promise<number> {
+  return new Promise((resolve) => {
+    const asked = get(url, { agent: false, signal }, (answer) => {
+      answer.on("error", () => undefined).resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    asked.on("error", () => resolve(0));
+  });
 }
 
 /** The message of Node, Python and uvicorn. */

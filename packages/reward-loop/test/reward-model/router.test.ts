@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { RewardModelRouter } from "../../src/reward-model/router.ts";
@@ -155,6 +156,34 @@ describe("a server", () => {
     expect(isOut()).toBe(true);
     upstreams.succeeded("silent", 800);
     expect(isOut()).toBe(false);
+  });
+
+  test("is known by a health check that goes the way of the requests, by no proxy of the thread", async () => {
+    const thread = getGlobalDispatcher();
+    const proxy = new Agent();
+    proxy.dispatch = () => {
+      throw new Error("the thread's proxy was asked");
+    };
+    const router = await routerOf([await serverOf(named("well"))]);
+    setGlobalDispatcher(proxy);
+    ends.push(async () => setGlobalDispatcher(thread));
+    await router.checkHealth();
+    expect(router.servers[0]?.isOut).toBe(false);
+  });
+
+  test("is known by a health check while all its connections are in use", async () => {
+    const asked = Promise.withResolvers<ServerResponse>();
+    const server = await serverOf((request, response) => {
+      if (request.url === "/health") response.end();
+      else asked.resolve(response);
+    });
+    const router = await routerOf([server], { connections: 1, healthTimeoutMs: 600_000 });
+    const answer = ask(router.address);
+    const response = await asked.promise;
+    await router.checkHealth();
+    expect(router.servers[0]).toMatchObject({ inFlight: 1, isOut: false });
+    response.end("late");
+    expect(await (await answer).text()).toBe("late");
   });
 
   test("that does not say in `healthTimeoutMs` how it is gets no requests", async () => {
