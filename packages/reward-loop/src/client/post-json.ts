@@ -7,7 +7,7 @@ import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { postOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
-import { timerMs } from "../time/clock.ts";
+import { requestEnds } from "./request-ends.ts";
 import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { jsonText } from "./json-text.ts";
@@ -56,7 +56,7 @@ export async function postText(
     throw new RangeError(`The timeoutMs of ${url} is not a number.`);
   const turn = turnOf(url, signal);
   if (turn !== undefined) await turn;
-  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timerMs(timeoutMs));
+  const ends = requestEnds(signal, timeoutMs);
   let status: number | undefined;
   try {
     const answer = await send({
@@ -66,8 +66,8 @@ export async function postText(
         ...inLowerCase(withRouterToken(url, headers)),
       },
       body: jsonText(body),
-      signal: eitherOf(signal, late),
-      isPatient: late !== undefined,
+      signal: ends.signal,
+      isPatient: timeoutMs !== undefined,
     });
     ({ status } = answer);
     const text = await textOf(url, answer);
@@ -87,13 +87,15 @@ export async function postText(
   } catch (error) {
     if (error instanceof EndpointError) throw error;
     signal?.throwIfAborted();
-    if (late?.aborted === true) {
+    if (ends.isLate()) {
       throw new EndpointError(url, `did not answer within ${timeoutMs} ms`, {
         code: "ETIMEDOUT",
         cause: error,
       });
     }
     throw broken(url, error);
+  } finally {
+    ends.release();
   }
 }
 
@@ -105,13 +107,6 @@ function inLowerCase(headers: Readonly<Record<string, string>>): Record<string, 
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
-}
-
-function eitherOf(
-  one: AbortSignal | undefined,
-  other: AbortSignal | undefined,
-): AbortSignal | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : AbortSignal.any([one, other]);
 }
 
 function parsed(url: string, text: string): unknown {

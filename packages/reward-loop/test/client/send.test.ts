@@ -1,5 +1,6 @@
 /** Requests of the client: what undici's `request` does, and what is left to fetch. */
 
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -151,6 +152,38 @@ test("a signal ends the request, and the answer", async () => {
     await expect(answer).rejects.toThrow("no more");
     await closed;
   }
+});
+
+test("a deadline is forgotten with its answer, and leaves the signal without a listener", async () => {
+  let status = 200;
+  await using endpoint = await startEndpoint((_, response) => {
+    response.writeHead(status).end(said);
+  });
+  const { signal } = new AbortController();
+  const timeoutMs = 86_399_999;
+  const begun = vi.spyOn(globalThis, "setTimeout");
+  const cleared = vi.spyOn(globalThis, "clearTimeout");
+  for (const given of [{ signal, timeoutMs }, { timeoutMs }]) {
+    status = 200;
+    await postJson(endpoint.url, {}, given);
+    status = 400;
+    await expect(postJson(endpoint.url, {}, given)).rejects.toMatchObject({ status });
+  }
+  const timers = begun.mock.results.filter(
+    (_, index) => begun.mock.calls[index]?.[1] === timeoutMs,
+  );
+  expect(timers).toHaveLength(4);
+  const ended = new Set<unknown>(cleared.mock.calls.map(([timer]) => timer));
+  expect(timers.filter(({ value }) => !ended.has(value))).toEqual([]);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+  vi.restoreAllMocks();
+});
+
+test("a signal that is aborted already ends a request with a deadline by its reason", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const reason = new Error("enough");
+  const given = { signal: AbortSignal.abort(reason), timeoutMs: 60_000 };
+  await expect(postJson(endpoint.url, {}, given)).rejects.toBe(reason);
 });
 
 test("another dispatcher of the thread is asked", async () => {
