@@ -12,7 +12,7 @@ export {
 export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";
 export { answerOf, HttpRefusal } from "./transport/http/refusal.ts";
-export { cutUnread } from "./transport/http/unread.ts";
+export { cutUnread, cutUntaken } from "./transport/http/unread.ts";
 export { withoutTokens } from "./runtime/launch/host-env.ts";
 export { OldestFirst } from "./shared/fifo.ts";
 export { newToken } from "./transport/connect/handshake.ts";

@@ -2,7 +2,7 @@
  * The paths of the page and their answers: its files, its views once or as a stream of events, and
  * the one thing that it can do to a session. It knows no sockets and no tokens.
  */
-import { answerOf, HttpRefusal } from "@rayling/core/http";
+import { answerOf, cutUntaken, HttpRefusal } from "@rayling/core/http";
 import { Hono } from "hono";
 import type { Context } from "hono";
 import { streamSSE } from "hono/streaming";
@@ -21,6 +21,8 @@ export interface AppEnv {
     readonly body: Uint8Array;
     /** Aborted when the answer is complete, or its client has gone. */
     readonly signal: AbortSignal;
+    /** Ends the connection. */
+    readonly cut: () => void;
   };
 }
 
@@ -35,6 +37,9 @@ const everyMs = 1000;
 
 /** A stream without news says so, so that a connection that is gone is noticed. */
 const quietMs = 15_000;
+
+/** A client that takes nothing of an answer for so long has gone. */
+export const unreadMs = 30_000;
 
 export function createApp({ views, kill }: AppParts): App {
   const app = new Hono<AppEnv>();
@@ -79,19 +84,23 @@ function queryOf(c: Context<AppEnv>): URLSearchParams {
   return new URL(c.req.url).searchParams;
 }
 
-/** Sends the view now and whenever it has changed. Ends with the first look that fails. */
+/**
+ * Sends the view now and whenever it has changed. Ends with the first look that fails. A client that
+ * does not read keeps no place: only so many connections are taken.
+ */
 function eventsOf(c: Context<AppEnv>, view: View): Response {
   const query = queryOf(c);
-  const { signal } = c.env;
+  const { signal, cut } = c.env;
   return streamSSE(c, async (out) => {
+    const taken = (written: Promise<unknown>): Promise<void> => cutUntaken(written, cut, unreadMs);
     let last = "";
     let quiet = 0;
     try {
       while (!signal.aborted) {
         const data = JSON.stringify(await view(query));
         quiet += everyMs;
-        if (data !== last) await out.writeSSE({ data });
-        else if (quiet >= quietMs) await out.write(": quiet\n\n");
+        if (data !== last) await taken(out.writeSSE({ data }));
+        else if (quiet >= quietMs) await taken(out.write(": quiet\n\n"));
         if (data !== last || quiet >= quietMs) quiet = 0;
         last = data;
         await sleep(everyMs, undefined, { ref: false, signal });
@@ -99,7 +108,7 @@ function eventsOf(c: Context<AppEnv>, view: View): Response {
     } catch (error) {
       if (signal.aborted) return;
       const message = error instanceof Error ? error.message : String(error);
-      await out.writeSSE({ event: "failed", data: JSON.stringify({ message }) });
+      await taken(out.writeSSE({ event: "failed", data: JSON.stringify({ message }) }));
     }
   });
 }

@@ -15,7 +15,7 @@ import { sampleViews } from "../samples/sample-views.ts";
 import { RunShelf } from "../training/run-shelf.ts";
 import { trainingViews } from "../training/training-views.ts";
 import { sessionViews } from "../views/session-views.ts";
-import { createApp } from "./app.ts";
+import { createApp, unreadMs } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
 
 /** 8265 is Ray's. */
@@ -27,9 +27,6 @@ const triedPorts = 100;
 const maxConnections = 32;
 const headersTimeoutMs = 2000;
 const maxBodyBytes = 16 * 1024;
-
-/** A client that takes nothing of an answer for so long has gone. */
-const unreadMs = 30_000;
 
 /**
  * Serves the live page of a session. Rejects with RaySystemError when it cannot listen.
@@ -159,7 +156,7 @@ function listenerOf(
   return async (exchange) => {
     const { request, response, signal } = exchange;
     const body = request.method === "POST" ? await exchange.body() : new Uint8Array();
-    bindings.set(request, { body, signal });
+    bindings.set(request, { body, signal, cut: () => void response.destroy() });
     request.url = request.url?.slice(prefix.length) ?? "/";
     cutUnread(response, unreadMs);
     await listener(request, response);

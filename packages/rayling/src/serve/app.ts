@@ -3,7 +3,7 @@
  * their bodies; it knows no sockets, no limits of connections and nothing of how the process ends.
  */
 
-import { answerOf, HttpRefusal } from "@rayling/core/http";
+import { answerOf, cutUntaken, HttpRefusal } from "@rayling/core/http";
 import { pagePolicy } from "@rayling/reward-loop/page";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { Hono } from "hono";
@@ -211,12 +211,7 @@ function streamed(
   return stream(c, async (out) => {
     for await (const text of asTheyCome(lines)) {
       if (out.aborted) return;
-      const late = setTimeout(c.env.cut, unreadMs);
-      try {
-        await out.write(text);
-      } finally {
-        clearTimeout(late);
-      }
+      await cutUntaken(out.write(text), c.env.cut, unreadMs);
     }
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Clients that take nothing of an answer that is complete.
+ * Clients that take nothing of an answer: of one that is complete, or of a part of a stream.
  */
 import type { ServerResponse } from "node:http";
 
@@ -11,4 +11,21 @@ export function cutUnread(response: ServerResponse, unreadMs: number): void {
     // listener, which sets the time of a connection without a request.
     response.prependOnceListener("finish", () => response.socket?.setTimeout(0));
   });
+}
+
+/**
+ * Resolves when a part of a stream is written, and calls `cut` where the client takes nothing of it
+ * for `unreadMs`. A stream has no end at which `cutUnread` could begin.
+ */
+export async function cutUntaken(
+  written: Promise<unknown>,
+  cut: () => void,
+  unreadMs: number,
+): Promise<void> {
+  const late = setTimeout(cut, unreadMs);
+  try {
+    await written;
+  } finally {
+    clearTimeout(late);
+  }
 }
