@@ -289,8 +289,8 @@ const rewardLoop: readonly Row[] = [
   [
     "adaptive-slow",
     "reward-loop/src/limits/adaptive-limit",
-    "if (latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs)) {",
-    "if (latencyMs < this.#latencyTolerance * this.#quickestMs(latencyMs)) {",
+    "latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs);",
+    "latencyMs < this.#latencyTolerance * this.#quickestMs(latencyMs);",
     "quick answers lower the limit",
     "packages/reward-loop/test/limits/limits.test.ts",
   ],

@@ -85,8 +85,8 @@ function queryOf(c: Context<AppEnv>): URLSearchParams {
 }
 
 /**
- * Sends the view now and whenever it has changed. Ends with the first look that fails. A client that
- * does not read keeps no place: only so many connections are taken.
+ * Sends the view now and whenever it has changed. Ends with the first look that fails. A client
+ * that does not read keeps no place: only so many connections are taken.
  */
 function eventsOf(c: Context<AppEnv>, view: View): Response {
   const query = queryOf(c);

@@ -51,8 +51,9 @@ export interface Ticket {
 const lowered = 0.9;
 /**
  * The failures of a round trip that lower the limit: this share of its answers, but no fewer than
- * `few`, or all in a smaller round trip. With a larger share, an endpoint whose excess calls time out
- * would be kept that far above its room; with a smaller one, failures that come at any load cost.
+ * `few`, or all in a smaller round trip. With a larger share, an endpoint whose excess calls time
+ * out would be kept that far above its room; with a smaller one, failures that come at any load
+ * cost.
  */
 const much = { share: 0.1, few: 5 } as const;
 /** The most round trips between two probes of a number that was refused again and again. */
@@ -179,8 +180,8 @@ export class AdaptiveLimit {
     if (!this.#isFailing) {
       // While it doubles for the first time, an outage is no finding about room, unless it repeats.
       this.#isFirst &&= this.#good === 0;
-      // Where it fails soon again, the failures may come later than a round trip (timeouts), and the
-      // number to which it returned was not good.
+      // Where it fails soon again, the failures may come later than a round trip (timeouts), and
+      // the number to which it returned was not good.
       const isSoon = this.#calm < enough;
       this.#good = isSoon ? Math.min(this.#proved, this.#limit * lowered) : this.#proved;
       this.#calm = 0;

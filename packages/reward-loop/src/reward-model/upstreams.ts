@@ -3,9 +3,9 @@
  * all times are arguments.
  *
  * The server with the fewest pending requests is next, as in verl's NaiveRouter: of several the
- * first without marks, or for a deterministic run the one that the body's CRC-32 selects. A server that fails
- * several times in a row is left out until it answers its health check again; if all are left out,
- * all are tried.
+ * first with the fewest marks, or for a deterministic run the one that the body's CRC-32 selects. A
+ * server that fails several times in a row is left out until it answers its health check again; if
+ * all are left out, all are tried.
  *
  * A server that is well and answers nothing has marks: one for each request that its client gave
  * up, with no success in between. Clients also give up for other reasons (a hedge that was quicker,
