@@ -306,7 +306,14 @@ describe("extra info", () => {
     };
     const { nonTensorBatch } = await loop.computeRmScore(batch);
     expect(nonTensorBatch["extraInfo"]).toEqual([
-      { split: "test", tool: 1, numTurns: 4, rolloutRewardScores: { turn: 0.5 } },
+      {
+        split: "test",
+        tool: 1,
+        numTurns: 4,
+        num_turns: 4,
+        rolloutRewardScores: { turn: 0.5 },
+        rollout_reward_scores: { turn: 0.5 },
+      },
     ]);
   });
 });

@@ -159,10 +159,17 @@ test("gdpo tells the score function the experiment's name", async () => {
     score: 1,
     index: 2,
     experimentName: "one",
+    experiment_name: "one",
   });
   const nameless = new GdpoRewardManager({ computeScore: computeScore as never });
   expect((await nameless.runSingle(sample)).rewardExtraInfo).toMatchObject({
     experimentName: null,
+    experiment_name: null,
+  });
+  const ofRow = { ...sample, extraInfo: { experiment_name: "two" } };
+  expect((await nameless.runSingle(ofRow)).rewardExtraInfo).toMatchObject({
+    experimentName: "two",
+    experiment_name: "two",
   });
   expect(() => new GdpoRewardManager({ options: { experimentName: 5 } })).toThrow(
     expect.objectContaining({ code: "INVALID_MANAGER_OPTION", option: "experimentName" }),

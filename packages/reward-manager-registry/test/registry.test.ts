@@ -173,13 +173,34 @@ describe("naive", () => {
       index: 3,
       tool_a: "new",
       numTurns: 2,
+      num_turns: 2,
       rolloutRewardScores: { turn: [1] },
+      rollout_reward_scores: { turn: [1] },
     });
   });
 
   test("says null turns and no rollout scores where the rollout said nothing", async () => {
     const { rewardExtraInfo } = await seeExtraInfo.runSingle(sample);
-    expect(rewardExtraInfo["extraInfo"]).toStrictEqual({ numTurns: null, rolloutRewardScores: {} });
+    expect(rewardExtraInfo["extraInfo"]).toStrictEqual({
+      numTurns: null,
+      num_turns: null,
+      rolloutRewardScores: {},
+      rollout_reward_scores: {},
+    });
+  });
+
+  test("takes them out of the row, in either spelling, where the sample does not say", async () => {
+    const facts = { num_turns: 6, rollout_reward_scores: { tool: [1] } };
+    const fromVerl = await seeExtraInfo.runSingle({ ...sample, extraInfo: facts });
+    expect(fromVerl.rewardExtraInfo["extraInfo"]).toEqual({
+      ...facts,
+      numTurns: 6,
+      rolloutRewardScores: { tool: [1] },
+    });
+    const inCamel = await seeExtraInfo.runSingle({ ...sample, extraInfo: { numTurns: 5 } });
+    expect(inCamel.rewardExtraInfo["extraInfo"]).toMatchObject({ numTurns: 5, num_turns: 5 });
+    const said = await seeExtraInfo.runSingle({ ...sample, extraInfo: facts, numTurns: 2 });
+    expect(said.rewardExtraInfo["extraInfo"]).toMatchObject({ numTurns: 2, num_turns: 2 });
   });
 
   test("rows that share one extraInfo do not see each other's changes", async () => {

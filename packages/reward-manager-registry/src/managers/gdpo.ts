@@ -1,7 +1,7 @@
 /**
  * verl's gdpo manager: the bare pipeline for score functions with several components, which GDPO
- * normalises one by one. Mapping: extra_info["experiment_name"] -> extraInfo.experimentName (null
- * if unknown).
+ * normalises one by one. Its extraInfo has the experiment's name in verl's spelling and in ours:
+ * experiment_name, experimentName (null if unknown).
  */
 
 import { InvalidManagerOptionError } from "../errors.ts";
@@ -12,7 +12,7 @@ import type { RewardSample } from "../scoring/sample.ts";
 import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
-import { scoreOptionsOf } from "./reward-manager.ts";
+import { inBoth, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** The manager's `options`. */
@@ -48,15 +48,19 @@ export class GdpoRewardManager implements RewardManager {
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    return scoreSample(sample, this.#computeScore, this.#scoreOptions);
+    const options = { ...this.#options, extraInfo: this.#named(sample) };
+    return scoreSample(sample, this.#computeScore, options);
   }
 
   /** Scores the sample of a call that hears of its end, in place of a promise. */
   begin(call: ScoreCall): void {
-    beginScore(call, this.#computeScore, this.#scoreOptions);
+    beginScore(call, this.#computeScore, this.#options, this.#named(call.sample));
   }
 
-  get #scoreOptions(): ScoreSampleOptions {
-    return { ...this.#options, extraInfo: { experimentName: this.#experimentName } };
+  #named({ extraInfo = {} }: RewardSample): Readonly<Record<string, unknown>> {
+    const { experimentName: camel, experiment_name: snake } = extraInfo;
+    const own = this.#experimentName ?? undefined;
+    const [experimentName, experiment_name] = inBoth(own, camel, snake, null);
+    return { experimentName, experiment_name };
   }
 }

@@ -1,8 +1,8 @@
 /**
- * verl's naive manager: the bare pipeline, plus the rollout's facts about the sample in extraInfo.
- * Mapping: extra_info["num_turns"] -> extraInfo.numTurns (null if unknown),
- * extra_info["rollout_reward_scores"] -> extraInfo.rolloutRewardScores ({} if none),
- * tool_extra_fields -> merged with unchanged keys.
+ * verl's naive manager: the bare pipeline, plus the rollout's facts about the sample in extraInfo,
+ * in verl's spelling and ours: num_turns, numTurns (null if unknown), rollout_reward_scores,
+ * rolloutRewardScores ({} if none). tool_extra_fields are merged with unchanged keys. A fact that
+ * only the row's extra_info knows, as verl's own has it, stays.
  */
 
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";
@@ -11,7 +11,7 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
-import { scoreOptionsOf } from "./reward-manager.ts";
+import { inBoth, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** verl's naive manager: the score, with the rollout's facts in the function's `extraInfo`. */
@@ -41,8 +41,17 @@ function ofRollout({
   toolExtraFields,
   numTurns,
   rolloutRewardScores,
+  extraInfo,
 }: RewardSample): Readonly<Record<string, unknown>> {
-  const facts = { numTurns: numTurns ?? null, rolloutRewardScores: rolloutRewardScores ?? {} };
+  const ofRow = { ...extraInfo, ...toolExtraFields };
+  const [turns, num_turns] = inBoth(numTurns, ofRow["numTurns"], ofRow["num_turns"], null);
+  const [scores, rollout_reward_scores] = inBoth(
+    rolloutRewardScores,
+    ofRow["rolloutRewardScores"],
+    ofRow["rollout_reward_scores"],
+    {},
+  );
+  const facts = { numTurns: turns, num_turns, rolloutRewardScores: scores, rollout_reward_scores };
   // A literal has room for its fields alone: many wait at once.
   return toolExtraFields === undefined ? facts : { ...toolExtraFields, ...facts };
 }

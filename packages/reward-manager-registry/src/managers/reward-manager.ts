@@ -67,3 +67,17 @@ export interface ScoredBatch {
   /** Token ids of each response, without padding; absent when responses are texts. */
   readonly responses?: readonly (readonly number[])[];
 }
+
+/**
+ * Returns a fact about a sample for our spelling of its name and for verl's. What the manager knows
+ * stands in both. Else each is what the row has under it, or under the other one.
+ */
+export function inBoth(
+  known: unknown,
+  inCamel: unknown,
+  inSnake: unknown,
+  otherwise: unknown,
+): readonly [camel: unknown, snake: unknown] {
+  if (known !== undefined) return [known, known];
+  return [inCamel ?? inSnake ?? otherwise, inSnake ?? inCamel ?? otherwise];
+}
