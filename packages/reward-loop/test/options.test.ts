@@ -87,7 +87,7 @@ test.each([
   ],
   [
     { reward: { path: "./reward.ts", nmae: "other" } },
-    "reward.nmae must be one of path, name, rewardKwargs",
+    "reward.nmae must be one of path, name, rewardKwargs, areKwargsShared",
   ],
   [{ reward: { name: "other" } }, "reward.path must be a text that is not empty"],
   [{ reward: { path: "./reward.ts", name: 5 } }, "reward.name must be a text that is not empty"],

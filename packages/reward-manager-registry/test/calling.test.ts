@@ -276,6 +276,160 @@ describe("a function that takes one object gets all of them in it", () => {
   });
 });
 
+describe("a copy of the arguments has them under all of their names", () => {
+  const both = (of: string): string => `[${of}.solution_str, ${of}.groundTruth].join("|")`;
+  test.each([
+    ["spread", `(args) => { const copy = { ...args, strict: true }; return ${both("copy")}; }`],
+    ["assigned", `(args) => { const copy = Object.assign({}, args); return ${both("copy")}; }`],
+    ["cloned", `(args) => { const copy = structuredClone(args); return ${both("copy")}; }`],
+    [
+      "sent",
+      `(args) => { const copy = JSON.parse(JSON.stringify(args)); return ${both("copy")}; }`,
+    ],
+    [
+      "by its keys",
+      `(args) => { const copy = {}; for (const key in args) copy[key] = args[key]; return ${both("copy")}; }`,
+    ],
+    ["in a rest", `({ solution_str, ...rest }) => [solution_str, rest.ground_truth].join("|")`],
+    [
+      "in a rest, in the other spelling",
+      `({ solutionStr, ...rest }) => [solutionStr, rest.ground_truth].join("|")`,
+    ],
+    [
+      "in a rest of the body",
+      `(args) => { const { solutionStr, ...rest } = args; return [solutionStr, rest.ground_truth].join("|"); }`,
+    ],
+    [
+      "in a helper",
+      `(args) => help({ ...args }); const help = ({ solution_str, groundTruth }) => [solution_str, groundTruth].join("|")`,
+    ],
+    [
+      "of a bound function",
+      `(function (args) { const copy = { ...args }; return ${both("copy")}; }).bind(null)`,
+    ],
+    [
+      "behind the positional arguments",
+      `(solution_str, ground_truth, kwargs) => { const copy = { ...kwargs }; return ${both("copy")}; }`,
+    ],
+    [
+      "by arguments",
+      `function ({ solutionStr }) { const copy = { ...arguments[0] }; return ${both("copy")}; }`,
+    ],
+  ])("%s", async (_, text) => {
+    expect(await scoreBy(`export const computeScore = ${text};`)).toBe("the solution|the truth");
+  });
+
+  test("and keywords, too, but not what a rest leaves out", async () => {
+    const whole = "(args) => { const copy = { ...args }; return copy.formatScore; }";
+    expect(await scoreBy(`export const computeScore = ${whole};`, { format_score: 3 })).toBe(3);
+    const own =
+      "args.solutionStr !== '' && Object.hasOwn(args, 'ground_truth') && Object.hasOwn(args, 'groundTruth')";
+    expect(await scoreBy(`export const computeScore = (args) => ${own};`)).toBe(true);
+    const rest = "({ dataSource, solutionStr, groundTruth, extraInfo, ...rest }) => rest";
+    const left = await scoreBy(`export const computeScore = ${rest};`, { bonus: 1 });
+    expect(Object.keys(left as object)).toEqual(["bonus"]);
+  });
+
+  test("of the call's context, what the function names", async () => {
+    const seen: string[] = [];
+    const scored = async (text: string): Promise<unknown> => {
+      const onContext = (): void => void seen.push(text);
+      const path = moduleOf(`export const computeScore = ${text};`);
+      const computeScore = await loadComputeScore(path, { baseDirectory, onContext });
+      return await computeScore({ ...input, lane: "validation", step: 5 });
+    };
+    const names = "({ solutionStr, ...rest }) => [rest.lane, rest.step].join()";
+    expect(await scored(names)).toBe("validation,5");
+    // A score that knows nothing of its call stands for all equal samples.
+    expect(await scored("(args) => Object.keys({ ...args }).length")).toBe(8);
+    expect(seen).toEqual([names]);
+  });
+});
+
+describe("reward_kwargs", () => {
+  const kwargs = { format_score: 3, fullScore: 2 };
+  test.each([
+    "({ solutionStr, formatScore = 0, full_score = 0 }) => formatScore * 10 + full_score",
+    "(args) => args.solutionStr && args.formatScore * 10 + (args.full_score ?? 0)",
+    "(dataSource, solutionStr, groundTruth, extraInfo, formatScore = 0, full_score) => formatScore * 10 + full_score",
+    "(solution_str, ground_truth, { formatScore, full_score = 0 }) => formatScore * 10 + full_score",
+    "(args) => help({ ...args }); const help = ({ formatScore, full_score }) => formatScore * 10 + full_score",
+  ])("are found in either spelling: %s", async (text) => {
+    expect(await scoreBy(`export const computeScore = ${text};`, kwargs)).toBe(32);
+  });
+
+  test.each([
+    ["(solution_str, ground_truth, format_score = 0) => format_score", "format_score"],
+    ["({ solution_str, format_score = 0 }) => format_score", "format_score"],
+    ["(args) => args.solution_str && (args.format_score ?? 0)", "format_score"],
+    ["(solution_str, ground_truth, { format_score = 0 } = {}) => format_score", "format_score"],
+    ["({ solutionStr }) => 0", undefined],
+    ["() => 0", undefined],
+  ])("that a function takes nowhere are refused: %s", async (text, nearest) => {
+    const refusal = scoreBy(`export const computeScore = ${text};`, { fromat_score: 0.1 });
+    await expect(refusal).rejects.toMatchObject({ code: "REWARD_FUNCTION_SIGNATURE" });
+    const meant = nearest === undefined ? "reward_kwargs\\." : `did you mean ${nearest}\\?`;
+    await expect(refusal).rejects.toThrow(new RegExp(`nothing named fromat_score.*${meant}`));
+  });
+
+  test.each([
+    "({ solutionStr, ...rest }) => rest.extra",
+    "(args) => help(args); const help = (args) => args.extra",
+    "(args) => args['ex' + 'tra']",
+    "(solution_str, ground_truth, kwargs) => help(kwargs); const help = (args) => args.extra",
+    "function () { return arguments[0].extra; }; ",
+    "function ({ solutionStr }) { return arguments[0].extra; }",
+    "(function ({ extra }) { return extra; }).bind(null)",
+  ])("that may be taken somewhere are not: %s", async (text) => {
+    const scored = scoreBy(`export const computeScore = ${text};`, { extra: 7 });
+    if (text.startsWith("function ()")) await expect(scored).rejects.toThrow(/declares none/);
+    else expect(await scored).toBe(7);
+  });
+
+  test("of several functions may be for others, and verl's arguments may be fixed for all", async () => {
+    const path = moduleOf("export const computeScore = ({ solutionStr }) => solutionStr;");
+    const fixed = { ground_truth: "unread" };
+    const alone = await loadComputeScore({ path, rewardKwargs: fixed }, { baseDirectory });
+    expect(await alone(input)).toBe("the solution");
+    const shared = { path, rewardKwargs: { url: "" }, areKwargsShared: true };
+    expect(await (await loadComputeScore(shared, { baseDirectory }))(input)).toBe("the solution");
+  });
+});
+
+test("a field behind the positional arguments may be missing where it has a default", async () => {
+  const texts = [
+    "(data_source, solution_str, ground_truth, extra_info, { bonus = 1 } = {}) => bonus",
+    "(data_source, solution_str, ground_truth, extra_info, kwargs = {}) => kwargs.bonus ?? 1",
+    "(data_source, solution_str, ground_truth, extra_info, kwargs) => kwargs?.bonus ?? 1",
+    "(data_source, solution_str, ground_truth, extra_info, kwargs) => { const { bonus = 1 } = kwargs ?? {}; return bonus; }",
+    "(data_source, solution_str, ground_truth, extra_info, ...kwargs) => kwargs[0]?.bonus ?? 1",
+    "(data_source, solution_str, ground_truth, extra_info, ...[{ bonus = 1 }]) => bonus",
+  ];
+  for (const text of texts) {
+    expect(await scoreBy(`export const compute_score = ${text};`), text).toBe(1);
+    expect(await scoreBy(`export const compute_score = ${text};`, { bonus: 2 }), text).toBe(2);
+  }
+});
+
+test("a destructured parameter in verl's order is that argument, and not the call's context", async () => {
+  const scored = async (text: string, rewardKwargs = {}): Promise<unknown> => {
+    const path = moduleOf(`export const compute_score = ${text};`);
+    const computeScore = await loadComputeScore({ path, rewardKwargs }, { baseDirectory });
+    const extraInfo = { step: "of the row" };
+    return await computeScore({ ...input, groundTruth: { tests: 3 }, extraInfo, step: 5 });
+  };
+  const front = "data_source, solution_str, ground_truth";
+  expect(await scored(`(${front}, { step }) => step`)).toBe("of the row");
+  expect(await scored(`(${front}, { index = -1 } = {}) => index`)).toBe(-1);
+  expect(await scored("(e, t, n, { step }) => step")).toBe("of the row");
+  expect(await scored(`(${front}, { step }, bonus) => step + bonus`, { bonus: 1 })).toBe(
+    "of the row1",
+  );
+  expect(await scored("(data_source, solution_str, { tests }) => tests")).toBe(3);
+  expect(await scored(`(${front}, { bonus = 0 }) => bonus`, { bonus: 2 })).toBe(2);
+  expect(await scored(`(${front}, extra_info, { step }) => step`)).toBe(5);
+});
+
 describe("what is not there is no undefined that a score could be made of", () => {
   const table: [string, string, object][] = [
     [
@@ -417,6 +571,16 @@ describe("what cannot be called as it is meant is refused when it is loaded", ()
       /none of these/,
     ],
     ["a list", "([score]) => score", /destructures a list/],
+    [
+      "fields of a text",
+      "(data_source, { text }, ground_truth) => 1",
+      /2, \{ text \}, would be solutionStr/,
+    ],
+    [
+      "fields of two objects",
+      "(data_source, solution_str, ground_truth, { step, signal }) => 1",
+      /4, \{ step, signal \}, would be extraInfo, and signal is not/,
+    ],
     ["a generator", "function* ({ solutionStr }) { yield 1; }", /generator/],
     ["lists and single ones", "(data_sources, solution_str) => 1", /some arguments as lists/],
   ];

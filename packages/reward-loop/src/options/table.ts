@@ -317,6 +317,7 @@ export const moduleTable: OptionTable = {
   path: { kind: text, standard: undefined, isRequired: true },
   name: { kind: text, standard: undefined },
   rewardKwargs: { kind: byName({ is: "own" }), standard: undefined },
+  areKwargsShared: { kind: flag, standard: undefined },
 };
 
 export function judge<Prices extends object>(

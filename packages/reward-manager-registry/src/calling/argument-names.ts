@@ -32,6 +32,22 @@ export function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
+/**
+ * Returns the other spelling of a name: verl's for `formatScore`, `formatScore` for verl's.
+ * Undefined for a name that is neither, and for one of a single word.
+ */
+export function otherSpellingOf(name: string): string | undefined {
+  if (/^[a-z][a-z0-9]*(_[a-z0-9]+)+$/.test(name)) {
+    return name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  }
+  return /^[a-z][a-z0-9]*([A-Z][a-z0-9]*)+$/.test(name) ? snakeOf(name) : undefined;
+}
+
+/** Returns whether a name is that of a keyword, in one of its spellings. */
+export function isSpelt(name: string, keyword: string): boolean {
+  return name === keyword || name === otherSpellingOf(keyword);
+}
+
 export const allArguments: readonly string[] = [
   ...orderedArguments,
   ...listArguments,
@@ -68,14 +84,22 @@ export function withOwnNames(
 
 /** Returns the argument, or the keyword, that an unknown name may mean. */
 export function nearestArgument(name: string, keywords: readonly string[]): string | undefined {
+  const meant = rolesOf(name);
+  return (
+    nearestOf(name, [...orderedArguments, ...optionalArguments, ...keywords]) ??
+    argumentsWithRoles.find((one) => meant.has(one))
+  );
+}
+
+/** Returns the name that a misspelt one may mean. */
+export function nearestOf(name: string, names: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let least = 1 + Math.max(2, Math.floor(name.length / 3));
-  for (const one of [...orderedArguments, ...optionalArguments, ...keywords]) {
+  for (const one of names) {
     const distance = leven(plain(name), plain(one));
     if (distance < least) [nearest, least] = [one, distance];
   }
-  const meant = rolesOf(name);
-  return nearest ?? argumentsWithRoles.find((one) => meant.has(one));
+  return nearest;
 }
 
 /** The prompt is none of verl's four: as the first parameter it would be the data source. */

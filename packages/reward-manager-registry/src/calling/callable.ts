@@ -31,6 +31,8 @@ export interface CallableOptions {
   readonly self?: unknown;
   /** Fixed arguments, which override those of the call (verl `reward_kwargs`). */
   readonly keywords?: Readonly<Record<string, unknown>> | undefined;
+  /** Whether several functions have the keywords, and each takes its own of them. */
+  readonly areKeywordsShared?: boolean | undefined;
   /** Returns the `signal` of a call that reads it. Default: there is none. */
   readonly signal?: (() => AbortSignal) | undefined;
   /**
@@ -76,8 +78,7 @@ export async function calledGroupFunction(
   const isOne = first !== undefined && first.kind !== "fields" && others.every(mayBeMissing);
   const isNamed = first?.kind === "name" && isListName(argumentNamed(first.name));
   if (parameters !== undefined && isOne && !isNamed) {
-    const { given } = await read(() => undefined, options);
-    return groupCaller(callable, options, given);
+    return groupCaller(callable, options, givenIn(callable, options, undefined));
   }
   const called = await calledFunction(callable, options);
   if (called.takesLists) return called.call;
@@ -90,25 +91,34 @@ export async function calledGroupFunction(
 
 async function read(
   callable: UserFunction,
-  { name, keywords: said = {}, signal, onContext }: CallableOptions,
+  options: CallableOptions,
 ): Promise<{ readonly convention: Convention; readonly given: GivenArguments }> {
-  const keywords = withOwnNames(said);
   const convention = conventionOf({
-    name,
+    name: options.name,
     length: callable.length,
     parameters: await parametersOf(callable),
-    keywords: Object.keys(keywords),
+    keywords: Object.keys(withOwnNames(options.keywords ?? {})),
+    areShared: options.areKeywordsShared,
   });
-  const isObject = convention.kind === "object";
-  const given = givenArguments({
+  return { convention, given: givenIn(callable, options, convention) };
+}
+
+/** @param convention undefined for a function of a group, which gets a list of the objects */
+function givenIn(
+  callable: UserFunction,
+  { name, keywords = {}, signal, onContext }: CallableOptions,
+  convention: Convention | undefined,
+): GivenArguments {
+  return givenArguments({
     functionName: name,
-    keywords,
-    optional: isObject ? convention.optional : new Set(),
-    isWatched: isObject && convention.isWatched,
+    keywords: withOwnNames(keywords),
+    optional: convention?.optional ?? new Set(),
+    isWatched: convention?.kind === "object" && convention.isWatched,
+    passedOn: convention === undefined ? [] : convention.passedOn,
+    text: Function.prototype.toString.call(callable),
     signal,
     onContext,
   });
-  return { convention, given };
 }
 
 function groupCaller(

@@ -3,15 +3,24 @@
  * (`solution_str`). A missing argument is no `undefined` that could become a score: reading it
  * throws, and a score made in spite of that (a `catch` that returns 0) is refused, too.
  *
- * Existing arguments cost nothing: the trap for missing ones is at the end of the prototype chain.
- * The context of the call is on the prototype, too, so a copy of the arguments has only those of
- * the sample.
+ * Existing arguments cost nothing: the trap for missing ones is at the end of the prototype chain,
+ * and second spellings are on the prototype. A copy has neither, so an object that may be copied
+ * has both spellings itself. The context of the call is its own only where the function names it: a
+ * copy reads all, and a score that has read the context is good for its own call alone.
  */
 
 import { RewardFunctionSignatureError, UnknownScoreArgumentError } from "../errors.ts";
 import type { ScoreInput } from "../scoring/compute-score.ts";
 import { isRecord } from "../values/records.ts";
-import { allArguments, nearestArgument, optionalArguments, snakeOf } from "./argument-names.ts";
+import {
+  allArguments,
+  argumentNamed,
+  nearestArgument,
+  optionalArguments,
+  otherSpellingOf,
+  snakeOf,
+} from "./argument-names.ts";
+import type { PassedOn } from "./parameters.ts";
 
 export interface GivenOptions {
   /** The function's name, for errors. */
@@ -22,6 +31,10 @@ export interface GivenOptions {
   readonly optional: ReadonlySet<string>;
   /** Whether a score is refused when its function has read nothing. */
   readonly isWatched: boolean;
+  /** Whether copies may be made of the object, and the names that they leave out. */
+  readonly passedOn: PassedOn;
+  /** The source text of the function. */
+  readonly text: string;
   /** Returns the signal of a call; made on first use. */
   readonly signal: (() => AbortSignal) | undefined;
   /**
@@ -41,20 +54,56 @@ export interface GivenArguments {
 }
 
 export function givenArguments(options: GivenOptions): GivenArguments {
-  const kind: GivenKind = { ...options, prototype: {}, watched: new Map() };
-  const { prototype } = kind;
-  for (const name of allArguments) nameAlso(prototype, name, snakeOf(name));
+  const prototype: object = {};
+  const spellings = spellingsOf(Object.keys(options.keywords));
+  for (const [name, other] of spellings) nameAlso(prototype, name, other);
   for (const name of ofContext) {
     overridable(prototype, name, function (this: unknown) {
       return Given.contextOf(this, name);
     });
   }
   if (options.signal !== undefined) overridable(prototype, "signal", options.signal);
-  Object.setPrototypeOf(prototype, lookOut(options));
+  Object.setPrototypeOf(prototype, lookOut(options, spellings));
+  const copied = copiedOf(options, prototype, spellings);
+  const kind: GivenKind = { ...options, prototype, watched: new Map(), copied };
   return {
     of: (input) => new Given(kind, input) as unknown as ScoreInput,
     verify: (given) => Given.verify(given, kind),
   };
+}
+
+/** Returns the names of arguments and keywords with their other spellings. */
+function spellingsOf(keywords: readonly string[]): ReadonlyMap<string, string> {
+  const spellings = new Map<string, string>();
+  for (const name of allArguments) if (snakeOf(name) !== name) spellings.set(name, snakeOf(name));
+  for (const name of keywords) {
+    const other = otherSpellingOf(name);
+    const isFree = other !== undefined && !keywords.includes(other) && !(other in Object.prototype);
+    if (isFree && argumentNamed(other) === undefined) spellings.set(name, other);
+  }
+  return spellings;
+}
+
+/** Returns the properties that an object has for its copies, by the names of what they contain. */
+function copiedOf(
+  { passedOn, text }: GivenOptions,
+  prototype: object,
+  spellings: ReadonlyMap<string, string>,
+): GivenKind["copied"] {
+  if (passedOn === undefined) return undefined;
+  const named = [...ofContext].filter((name) => new RegExp(String.raw`\b${name}\b`).test(text));
+  const names = [...spellings, ...named.map((name) => [name, name] as const)];
+  const copied = new Map<
+    string,
+    { readonly name: string; readonly property: PropertyDescriptor }
+  >();
+  for (const [from, name] of names) {
+    const property = Object.getOwnPropertyDescriptor(prototype, name);
+    // A rest that leaves out `solutionStr` is without its other spelling, too.
+    if (property === undefined || passedOn.includes(from)) continue;
+    copied.set(from, { name, property: { ...property, enumerable: true } });
+  }
+  return copied;
 }
 
 /** The arguments of one score function. */
@@ -65,7 +114,12 @@ interface GivenKind extends GivenOptions {
    * (measured).
    */
   readonly watched: Map<string, PropertyDescriptor>;
+  /** Properties beside the arguments, for copies; undefined where there are none. */
+  readonly copied: Copied | undefined;
 }
+
+/** Properties by the names of the arguments that they contain. */
+type Copied = ReadonlyMap<string, { readonly name: string; readonly property: PropertyDescriptor }>;
 
 /** Each includes the one before. */
 type Read = "nothing" | "arguments" | "context";
@@ -93,9 +147,11 @@ class Given extends Returned {
     super(isWatched ? { __proto__: prototype } : fieldsOf(kind, input));
     this.#input = isWatched ? input : contextIn(input);
     if (input["group"] !== undefined) Given.#watchGroup(this, input);
-    if (!isWatched) return;
-    for (const name in input) if (!ofContext.has(name)) Given.#watch(this, name, kind);
-    for (const name in keywords) Given.#watch(this, name, kind);
+    if (isWatched) {
+      for (const name in input) if (!ofContext.has(name)) Given.#watch(this, name, kind);
+      for (const name in keywords) Given.#watch(this, name, kind);
+    }
+    if (kind.copied !== undefined) Given.#addCopied(this, input, kind.copied);
   }
 
   /** Returns a value of the call's context and records that it was read. */
@@ -123,6 +179,14 @@ class Given extends Returned {
 
   static #isGiven(value: unknown): value is Given {
     return typeof value === "object" && value !== null && #read in value;
+  }
+
+  /** Defines what the object has for its copies. */
+  static #addCopied(given: Given, input: Readonly<Record<string, unknown>>, copied: Copied): void {
+    for (const [from, { name, property }] of copied) {
+      const isThere = ofContext.has(from) ? input[from] !== undefined : Object.hasOwn(given, from);
+      if (isThere) Object.defineProperty(given, name, property);
+    }
   }
 
   /** The group's name is part of the context in `extraInfo.group_uid`, too. */
@@ -221,7 +285,6 @@ const inTraining: Context = { lane: "training" };
 
 /** Defines an alias; a write to it changes the other property. */
 function nameAlso(prototype: object, name: string, other: string): void {
-  if (name === other) return;
   Object.defineProperty(prototype, other, {
     get(this: Record<string, unknown>) {
       return this[name];
@@ -259,15 +322,20 @@ const probes: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the trap at the end of the prototype chain. */
-function lookOut({ optional, keywords }: GivenOptions): object {
+function lookOut(
+  { optional, keywords }: GivenOptions,
+  spellings: ReadonlyMap<string, string>,
+): object {
   const mayLack = new Set<string | symbol>([...optional, ...probes, ...optionalArguments]);
+  const others = new Set(spellings.values());
   const prototype: object = Object.create(Object.prototype);
   return new Proxy(prototype, {
     get(target, key, given: unknown) {
       if (typeof key === "symbol" || key in target) return Reflect.get(target, key, given);
       if (mayLack.has(key)) return undefined;
       const names = Object.keys(keywords);
-      const known = [...Object.keys(Object(given)), ...optionalArguments];
+      const own = Object.keys(Object(given)).filter((name) => !others.has(name));
+      const known = [...new Set([...own, ...optionalArguments])];
       const error = new UnknownScoreArgumentError(key, nearestArgument(key, names), known);
       Given.refuse(given, error);
       throw error;

@@ -16,14 +16,23 @@ export type Parameter =
        * Properties of it that the body reads: `input.solutionStr`, `const { bonus = 0 } = input`.
        */
       readonly reads: readonly Field[];
-      /** Whether the body uses it at all. */
+      /** Whether the function uses it at all. */
       readonly isUsed: boolean;
+      readonly passedOn: PassedOn;
     }
   /** `{ solutionStr, bonus = 0 }` */
   | { readonly kind: "fields"; readonly fields: readonly Field[]; readonly hasRest: boolean }
   /** `[score]` */
   | { readonly kind: "list" }
-  | { readonly kind: "rest" };
+  /** `...kwargs`: with the reads of its first element. */
+  | { readonly kind: "rest"; readonly reads: readonly Field[] };
+
+/**
+ * Undefined where nothing but single properties of the object are read, by their names: nobody has
+ * a copy of it, and nobody else sees it. Else the names that each copy of it leaves out, as that of
+ * `{ solutionStr, ...rest }` leaves out `solutionStr`.
+ */
+export type PassedOn = readonly string[] | undefined;
 
 export interface Field {
   readonly name: string;
@@ -49,7 +58,10 @@ export async function parametersOf(
   if (node === undefined) return undefined;
   const isArrow = node.type === "ArrowFunctionExpression";
   return {
-    declared: node.params.map((pattern) => parameterOf(pattern, node.body)),
+    declared: node.params.map((pattern) => {
+      const others = node.params.filter((one) => one !== pattern);
+      return parameterOf(pattern, [...others, node.body]);
+    }),
     usesArguments: !isArrow && [...node.params, node.body].some(readsArguments),
     isGenerator: node.generator,
   };
@@ -149,59 +161,131 @@ function firstFunction(node: AnyNode): FunctionNode | undefined {
   }
 }
 
-function parameterOf(pattern: Pattern, body: AnyNode): Parameter {
+/** @param scope all of the function but the parameter */
+function parameterOf(pattern: Pattern, scope: readonly AnyNode[]): Parameter {
   switch (pattern.type) {
     case "Identifier": {
       const { name } = pattern;
-      const reads: Field[] = [];
-      noteReads(body, name, reads);
-      return { kind: "name", name, hasDefault: false, reads, isUsed: mentions(body, name) };
+      const reads = readsOf(scope, (node) => isNamed(node, name));
+      const copies: (readonly string[])[] = [];
+      noteCopies(scope, name, copies);
+      const passedOn = copies[0]?.filter((one) => copies.every((names) => names.includes(one)));
+      return {
+        kind: "name",
+        name,
+        hasDefault: false,
+        reads,
+        isUsed: mentions(scope, name),
+        passedOn,
+      };
     }
     case "AssignmentPattern": {
-      const inner = parameterOf(pattern.left, body);
+      const inner = parameterOf(pattern.left, scope);
       return inner.kind === "name" ? { ...inner, hasDefault: true } : inner;
     }
     case "ObjectPattern":
-      return {
-        kind: "fields",
-        fields: pattern.properties.flatMap(fieldOf),
-        hasRest: pattern.properties.some(({ type }) => type === "RestElement"),
-      };
-    case "RestElement":
-      return { kind: "rest" };
+      return { kind: "fields", fields: fieldsIn(pattern), hasRest: hasRest(pattern) };
+    case "RestElement": {
+      const { argument } = pattern;
+      if (argument.type !== "Identifier") return { kind: "rest", reads: firstFieldsIn(argument) };
+      return { kind: "rest", reads: readsOf(scope, (node) => isFirstOf(node, argument.name)) };
+    }
     default:
       return { kind: "list" };
   }
 }
 
+function hasRest(pattern: Extract<Pattern, { type: "ObjectPattern" }>): boolean {
+  return pattern.properties.some(({ type }) => type === "RestElement");
+}
+
+/** Returns the fields that a pattern takes of an object. */
+function fieldsIn(pattern: Pattern): Field[] {
+  if (pattern.type === "AssignmentPattern") return fieldsIn(pattern.left);
+  return pattern.type === "ObjectPattern" ? pattern.properties.flatMap(fieldOf) : [];
+}
+
+/** Returns the fields that a pattern takes of the first object of a list. */
+function firstFieldsIn(pattern: Pattern): Field[] {
+  const first = pattern.type === "ArrayPattern" ? pattern.elements[0] : undefined;
+  return first === undefined || first === null ? [] : fieldsIn(first);
+}
+
+type Test = (node: AnyNode | null | undefined) => boolean;
+
 /**
  * Finds `input.a`, `input["a"]`, `const { a = 0 } = input`, `input.a ?? 0`. A shadowing variable of
  * that name counts, too: the search is for names that identify the parameter.
  */
-function noteReads(node: unknown, of: string, reads: Field[]): void {
-  if (isNode(node)) reads.push(...readsIn(node, of));
-  for (const inside of insideOf(node)) noteReads(inside, of, reads);
+function readsOf(scope: readonly AnyNode[], isIt: Test): Field[] {
+  const reads: Field[] = [];
+  noteReads(scope, isIt, reads);
+  return reads;
 }
 
-function readsIn(node: AnyNode, of: string): Field[] {
-  if (node.type === "VariableDeclarator" && isNamed(node.init, of)) {
-    return node.id.type === "ObjectPattern" ? node.id.properties.flatMap(fieldOf) : [];
-  }
-  const name = memberOf(node, of);
+function noteReads(node: unknown, isIt: Test, reads: Field[]): void {
+  if (isNode(node)) reads.push(...readsIn(node, isIt));
+  for (const inside of insideOf(node)) noteReads(inside, isIt, reads);
+}
+
+function readsIn(node: AnyNode, isIt: Test): Field[] {
+  if (node.type === "VariableDeclarator" && isIt(orElse(node.init))) return fieldsIn(node.id);
+  const name = memberOf(node, isIt);
   if (name !== undefined) return [{ name, hasDefault: false }];
   const looked = lookedAt(node);
-  const asked = looked === undefined ? undefined : memberOf(looked, of);
+  const asked = looked === undefined ? undefined : memberOf(looked, isIt);
   return asked === undefined ? [] : [{ name: asked, hasDefault: true }];
+}
+
+/** Returns what stands in front of `?? {}`. */
+function orElse(node: AnyNode | null | undefined): AnyNode | null | undefined {
+  return node?.type === "LogicalExpression" ? node.left : node;
+}
+
+/** Adds, for each place that may copy the object or pass it on, the names that are left out. */
+function noteCopies(node: unknown, name: string, copies: (readonly string[])[]): void {
+  if (!isNode(node)) {
+    for (const inside of insideOf(node)) noteCopies(inside, name, copies);
+    return;
+  }
+  if (isNamed(node, name)) copies.push([]);
+  for (const inside of besideReads(node, name, copies)) noteCopies(inside, name, copies);
+}
+
+/** Returns the parts of a node in which the object's name does not stand for a mere read. */
+function besideReads(
+  node: AnyNode,
+  name: string,
+  copies: (readonly string[])[],
+): readonly unknown[] {
+  const isIt: Test = (one) => isNamed(one, name);
+  switch (node.type) {
+    case "MemberExpression":
+      if (memberOf(node, isIt) !== undefined) return [];
+      return node.computed ? [node.object, node.property] : [node.object];
+    case "Property":
+      return node.computed ? [node.key, node.value] : [node.value];
+    case "BinaryExpression":
+      return node.operator === "in" && isIt(node.right) ? [node.left] : [node.left, node.right];
+    case "VariableDeclarator":
+      if (node.id.type !== "ObjectPattern" || !isIt(node.init)) return [node.id, node.init];
+      if (hasRest(node.id)) copies.push(fieldsIn(node.id).map((one) => one.name));
+      return [node.id];
+    default:
+      return insideOf(node);
+  }
 }
 
 /** Returns the operand that may be missing: on the left of `??`, behind `typeof`. */
 function lookedAt(node: AnyNode): AnyNode | undefined {
-  if (node.type === "LogicalExpression" && node.operator === "??") return node.left;
+  if (node.type === "LogicalExpression" && node.operator === "??") {
+    return node.left.type === "ChainExpression" ? node.left.expression : node.left;
+  }
   return node.type === "UnaryExpression" && node.operator === "typeof" ? node.argument : undefined;
 }
 
-function memberOf(node: AnyNode, of: string): string | undefined {
-  if (node.type !== "MemberExpression" || !isNamed(node.object, of)) return undefined;
+function memberOf(node: AnyNode, isIt: Test): string | undefined {
+  if (node.type !== "MemberExpression" || !isIt(node.object)) return undefined;
   const { property, computed } = node;
   if (property.type === "Identifier" && !computed) return property.name;
   return property.type === "Literal" && computed ? String(property.value) : undefined;
@@ -213,6 +297,11 @@ function isNode(value: unknown): value is AnyNode {
 
 function isNamed(node: AnyNode | null | undefined, name: string): boolean {
   return node?.type === "Identifier" && node.name === name;
+}
+
+function isFirstOf(node: AnyNode | null | undefined, list: string): boolean {
+  if (node?.type !== "MemberExpression" || !isNamed(node.object, list)) return false;
+  return node.property.type === "Literal" && node.property.value === 0;
 }
 
 function fieldOf(property: Extract<Pattern, { type: "ObjectPattern" }>["properties"][0]): Field[] {

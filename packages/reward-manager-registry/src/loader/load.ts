@@ -105,13 +105,15 @@ export async function loadScorer(
   spec: string | RewardSpec,
   options: LoadOptions = {},
 ): Promise<LoadedScorer> {
-  const { path, name, rewardKwargs } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
+  const { path, name, rewardKwargs, areKwargsShared }: RewardSpec =
+    typeof spec === "string" ? parseRewardSpec(spec) : spec;
   const exports = await importModule(path, options);
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
   const value = exports[exportName];
   const { signal, onContext, clock } = options;
-  const shared = { keywords: rewardKwargs, signal, onContext, clock };
+  const keywords = { keywords: rewardKwargs, areKeywordsShared: areKwargsShared };
+  const shared = { ...keywords, signal, onContext, clock };
   if (isFunction(value) && !isClass(value)) {
     return scoring(value, GROUP_NAMES.includes(exportName), {
       name: exportName,

@@ -14,6 +14,11 @@ export interface RewardSpec {
   readonly name?: string | undefined;
   /** Arguments that override those of each call. Functions only. */
   readonly rewardKwargs?: Readonly<Record<string, unknown>> | undefined;
+  /**
+   * Whether several functions have the same rewardKwargs, and each takes its own of them. Otherwise
+   * one that the function takes nowhere is a mistake. Default: false.
+   */
+  readonly areKwargsShared?: boolean | undefined;
 }
 
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;

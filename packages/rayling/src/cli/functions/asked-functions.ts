@@ -54,7 +54,11 @@ export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
     const options = { ...policy, ...replayed };
     return { options, meant: options, single: undefined, flag, files: {} };
   }
-  const named = { ...readSpec("--reward", reward), rewardKwargs: flags.rewardKwargs };
+  const { rewardKwargs } = flags;
+  // A cheaper function gets them, too.
+  const isAlone = policy.spend === undefined || policy.spend.whenReached === undefined;
+  const areKwargsShared = isAlone ? undefined : true;
+  const named = { ...readSpec("--reward", reward), rewardKwargs, areKwargsShared };
   const flag = `--reward ${reward}`;
   const files = { "--reward": named.path };
   if (flags.judge !== undefined) return ruleFirst(flags, named, flags.judge, replayed);
@@ -73,8 +77,12 @@ function ruleFirst(
   replayed: Pick<RewardLoopOptions, "replay">,
 ): AskedFunctions {
   const { limits, spend, ...both } = policy;
-  const judge = { ...readSpec("--judge", judgePath), rewardKwargs };
-  const cascade = { rule: { reward: rule }, judge: { reward: judge, limits, spend } };
+  const areKwargsShared = true;
+  const judge = { ...readSpec("--judge", judgePath), rewardKwargs, areKwargsShared };
+  const cascade = {
+    rule: { reward: { ...rule, areKwargsShared } },
+    judge: { reward: judge, limits, spend },
+  };
   const options = { ...both, ...replayed, cascade };
   return {
     options,

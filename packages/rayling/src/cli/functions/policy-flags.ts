@@ -115,7 +115,8 @@ function spendOf(
   }
   if (budget === undefined) return { prices: price };
   if (atBudget === undefined) return { prices: price, cap: budget };
-  const reward = { ...readSpecFromHere("--at-budget", atBudget), rewardKwargs };
+  const cheaper = readSpecFromHere("--at-budget", atBudget);
+  const reward = { ...cheaper, rewardKwargs, areKwargsShared: true };
   const spend = cheaperPrice === undefined ? {} : { spend: { prices: cheaperPrice } };
   return { prices: price, cap: budget, whenReached: { reward, ...spend } };
 }
