@@ -14,6 +14,8 @@ export interface AppParts {
   readonly views: Views;
   /** Kills an actor; undefined where there is no session. */
   readonly kill?: (actorId: string) => Promise<void>;
+  /** How long a client may take nothing of an event stream. Default 30 s. */
+  readonly unreadMs?: number;
 }
 
 export interface AppEnv {
@@ -39,9 +41,9 @@ const everyMs = 1000;
 const quietMs = 15_000;
 
 /** A client that takes nothing of an answer for so long has gone. */
-export const unreadMs = 30_000;
+export const standardUnreadMs = 30_000;
 
-export function createApp({ views, kill }: AppParts): App {
+export function createApp({ views, kill, unreadMs = standardUnreadMs }: AppParts): App {
   const app = new Hono<AppEnv>();
   app.onError((error) => {
     const isKnown = error instanceof HttpRefusal;
@@ -56,7 +58,7 @@ export function createApp({ views, kill }: AppParts): App {
   app.get("/api/rooms", (c) => c.json({ rooms: Object.keys(views), canKill: kill !== undefined }));
   for (const [name, view] of Object.entries(views)) {
     app.get(`/api/${name}`, async (c) => c.json(await view(queryOf(c))));
-    app.get(`/api/${name}/events`, (c) => eventsOf(c, view));
+    app.get(`/api/${name}/events`, (c) => eventsOf(c, view, unreadMs));
   }
   if (kill !== undefined) {
     app.post("/api/kill", async (c) => {
@@ -88,7 +90,7 @@ function queryOf(c: Context<AppEnv>): URLSearchParams {
  * Sends the view now and whenever it has changed. Ends with the first look that fails. A client
  * that does not read keeps no place: only so many connections are taken.
  */
-function eventsOf(c: Context<AppEnv>, view: View): Response {
+function eventsOf(c: Context<AppEnv>, view: View, unreadMs: number): Response {
   const query = queryOf(c);
   const { signal, cut } = c.env;
   return streamSSE(c, async (out) => {

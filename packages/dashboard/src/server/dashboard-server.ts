@@ -15,7 +15,7 @@ import { sampleViews } from "../samples/sample-views.ts";
 import { RunShelf } from "../training/run-shelf.ts";
 import { trainingViews } from "../training/training-views.ts";
 import { sessionViews } from "../views/session-views.ts";
-import { createApp, unreadMs } from "./app.ts";
+import { createApp, standardUnreadMs } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
 
 /** 8265 is Ray's. */
@@ -158,7 +158,7 @@ function listenerOf(
     const body = request.method === "POST" ? await exchange.body() : new Uint8Array();
     bindings.set(request, { body, signal, cut: () => void response.destroy() });
     request.url = request.url?.slice(prefix.length) ?? "/";
-    cutUnread(response, unreadMs);
+    cutUnread(response, standardUnreadMs);
     await listener(request, response);
   };
 }

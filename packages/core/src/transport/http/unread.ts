@@ -2,6 +2,7 @@
  * Clients that take nothing of an answer: of one that is complete, or of a part of a stream.
  */
 import type { ServerResponse } from "node:http";
+import { timers } from "../../shared/machine/timers.ts";
 
 /** Cuts the connection of a client that takes nothing of the whole answer for `unreadMs`. */
 export function cutUnread(response: ServerResponse, unreadMs: number): void {
@@ -22,10 +23,10 @@ export async function cutUntaken(
   cut: () => void,
   unreadMs: number,
 ): Promise<void> {
-  const late = setTimeout(cut, unreadMs);
+  const late = timers.setTimeout(cut, unreadMs);
   try {
     await written;
   } finally {
-    clearTimeout(late);
+    timers.clearTimeout(late);
   }
 }
