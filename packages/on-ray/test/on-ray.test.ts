@@ -387,7 +387,7 @@ test("the reward loop scores on the cluster, with a module of the user's", async
   const count = 100;
   const rows = Array.from({ length: count }, (_, n) => ({
     response: `A: ${n}`,
-    ground_truth: "1",
+    ground_truth: "A: 1",
   }));
   await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   const reward = join(import.meta.dirname, "../../../examples/rewards/gsm8k-reward.ts");

@@ -87,7 +87,7 @@ test("a call refuses options that are none, each by its name, and samples that a
     ["options", "validation"],
     ["lanes", { lanes: "validation" }],
     ["lane", { lane: null }],
-    ["signal", { signal: AbortSignal.abort() }],
+    ["abort", { abort: AbortSignal.abort() }],
   ];
   for (const [option, options] of scores) {
     const given = options as ScoreOptions;

@@ -342,6 +342,10 @@ describe("a copy of the arguments has them under all of their names", () => {
     expect(await scored(names)).toBe("validation,5");
     // A score that knows nothing of its call stands for all equal samples.
     expect(await scored("(args) => Object.keys({ ...args }).length")).toBe(8);
+    // A variable of such a name reads none of it.
+    const named =
+      "(args) => { const step = { ...args }; const lane = step; return lane.solutionStr; }";
+    expect(await scored(named)).toBe("the solution");
     expect(seen).toEqual([names]);
   });
 });

@@ -8,8 +8,12 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
+import { timers as published } from "@rayling/core/cluster";
 import { timers } from "../../../core/src/shared/machine/timers.ts";
 import { Random } from "./random.ts";
+
+/** Where tests run what is published, the code of cluster has another copy of core. */
+const copies = new Set([timers, published]);
 
 /** What runs on a machine: code belongs to the process in whose context it was started. */
 export interface Process {
@@ -140,7 +144,7 @@ export class World {
       Math.round((this.nowMs % 1e3) * 1e6),
     ];
     process.hrtime = Object.assign(hrtime, { bigint: () => realHrtime.bigint() });
-    Object.assign(timers, simulated, { hrtime });
+    for (const one of copies) Object.assign(one, simulated, { hrtime });
     Math.random = () => this.random.next();
     timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
     timersPromises.setImmediate = nextTurn as typeof timersPromises.setImmediate;
@@ -153,7 +157,7 @@ export class World {
     Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate, clearImmediate });
     performance.now = realNow;
     process.hrtime = realHrtime;
-    Object.assign(timers, real.timers);
+    for (const one of copies) Object.assign(one, real.timers);
     Math.random = real.random;
     timersPromises.setTimeout = real.pause;
     timersPromises.setImmediate = real.turn;

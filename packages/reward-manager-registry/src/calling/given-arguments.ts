@@ -91,7 +91,7 @@ function copiedOf(
   spellings: ReadonlyMap<string, string>,
 ): GivenKind["copied"] {
   if (passedOn === undefined) return undefined;
-  const named = [...ofContext].filter((name) => new RegExp(String.raw`\b${name}\b`).test(text));
+  const named = [...ofContext].filter((name) => isReadIn(text, name));
   const names = [...spellings, ...named.map((name) => [name, name] as const)];
   const copied = new Map<
     string,
@@ -104,6 +104,16 @@ function copiedOf(
     copied.set(from, { name, property: { ...property, enumerable: true } });
   }
   return copied;
+}
+
+/**
+ * Whether a field of that name may be read: behind a point, as a key, or in a pattern. A parameter
+ * or a variable that is called `group` or `step` is none.
+ */
+function isReadIn(text: string, name: string): boolean {
+  const asField = String.raw`(?:\.\s*|\[\s*["'\x60])${name}\b`;
+  const inPattern = String.raw`[{,]\s*${name}\s*[,}:=]`;
+  return new RegExp(`${asField}|${inPattern}`).test(text);
 }
 
 /** The arguments of one score function. */
