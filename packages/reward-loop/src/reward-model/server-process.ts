@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { get } from "node:http";
+import { request } from "node:http";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
@@ -146,11 +146,12 @@ export class ServerProcess {
 /** By `node:http`: fetch would ask the proxy that HTTP_PROXY names. 0: there was no answer. */
 function statusOf(url: string, signal: AbortSignal): Promise<number> {
   return new Promise((resolve) => {
-    const asked = get(url, { agent: false, signal }, (answer) => {
+    const asked = request(url, { agent: false, signal }, (answer) => {
       answer.on("error", () => undefined).resume();
       resolve(answer.statusCode ?? 0);
     });
     asked.on("error", () => resolve(0));
+    asked.end();
   });
 }
 
