@@ -107,8 +107,8 @@ function copiedOf(
 }
 
 /**
- * Whether a field of that name may be read: behind a point, as a key, or in a pattern. A parameter
- * or a variable that is called `group` or `step` is none.
+ * Whether the text may read a field of that name: behind a point, as a key, or in a pattern. A
+ * variable that is called `group` or `step` does not read one.
  */
 function isReadIn(text: string, name: string): boolean {
   const asField = String.raw`(?:\.\s*|\[\s*["'\x60])${name}\b`;

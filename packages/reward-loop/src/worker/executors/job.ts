@@ -188,6 +188,7 @@ export class Job {
     this.#waitedMs = -performance.now();
   }
 
+  /** It waits for its slot, and may be one of those that are given up. */
   givenUp(ids: ReadonlySet<number>): void {
     if (this.sample !== undefined && ids.has(this.id)) this.note({ isGivenUp: true });
   }
