@@ -73,6 +73,8 @@ export type ScoreFailureCode =
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
   | "SPEND_CAP"
+  /** Nobody needs its score any more: `RewardRequest.giveUp`. */
+  | "GIVEN_UP"
   /** The replayed log does not have it, and no function may be asked. */
   | "NOT_IN_LOG"
   | "INVALID_SAMPLE"
@@ -234,6 +236,19 @@ export const givenUpFailure: ScoreFailure = {
   code: "SCORE_TIMEOUT",
   name: "AbortError",
   message: "it was given up",
+};
+
+/** The outcome of a row of a request that was given up: whatever it has cost is paid elsewhere. */
+export const givenUpRow: InvalidOutcome = {
+  valid: false,
+  error: {
+    code: "GIVEN_UP",
+    name: "GivenUpError",
+    message: "its score was given up: nobody needs it any more",
+  },
+  attempts: 0,
+  latencyMs: 0,
+  waitedMs: 0,
 };
 
 export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { AsyncRewardAgent, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ScoringActor } from "./fixtures/scoring-actor.ts";
@@ -41,7 +41,7 @@ test("a task that is cancelled takes no sample of others along", async () => {
   }
 });
 
-/** Answers "now" at once with 1, and all else when it is let go. */
+/** Answers "now" at once with 1, or with the status that it names, and all else when it is let go. */
 class Endpoint implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
     const parts: Buffer[] = [];
@@ -49,6 +49,7 @@ class Endpoint implements AsyncDisposable {
     request.on("end", () => {
       const text = Buffer.concat(parts).toString();
       this.asked.push(text);
+      response.statusCode = text.startsWith("now 503") ? 503 : 200;
       if (text.startsWith("now")) response.end("1");
       else {
         this.open.add(response);
@@ -297,3 +298,87 @@ test("what was used by a call that is given up is paid", async () => {
   expect(await scored(loop.scoreStream(samplesOf(3, "now")))).toBe(3);
   expect(loop.spent).toBe(14);
 });
+
+describe("rows of a request that are given up", () => {
+  const uids = ["a", "a", "b", "b", "c", "c"];
+  const request = { uids, groupSize: 2 };
+
+  test("come with their groups at once; their calls are aborted, and those of others go on", async () => {
+    await using endpoint = await new Endpoint().start();
+    await using agent = await AsyncRewardAgent.create(judgedBy(endpoint));
+    const asked = agent.request(request);
+    asked.submit(0, sampleOf("now"));
+    asked.submit(1, sampleOf("gone"));
+    asked.submit(2, sampleOf("stays"));
+    asked.submit(3, sampleOf("now, too"));
+    await expect.poll(() => endpoint.open.size).toBe(2);
+    await expect.poll(() => asked.left).toBe(4);
+    // Of the last group no row was submitted.
+    asked.giveUp([1, 5]);
+    expect(asked.left).toBe(1);
+    expect(await asked.take(4)).toEqual([0, 1, 4, 5]);
+    await expect.poll(() => endpoint.open.size).toBe(1);
+    // A rollout that is finished later begins nothing.
+    asked.submit(4, sampleOf("never"));
+    asked.know(5, { valid: true, rewardScore: 1, rewardExtraInfo: {}, ...unasked });
+    endpoint.letGo();
+    expect(await asked.take(2)).toEqual([2, 3]);
+    await asked.whenSettled();
+    const outcomes = uids.map((_, row) => asked.outcomeOf(row));
+    expect(outcomes.map((one) => (one?.valid ? 1 : one?.error.code))).toEqual([
+      1,
+      "GIVEN_UP",
+      1,
+      1,
+      "GIVEN_UP",
+      "GIVEN_UP",
+    ]);
+    expect(endpoint.asked.toSorted()).toEqual(["gone", "now", "now, too", "stays"]);
+    // All groups are whole: nothing is left to give up.
+    asked.giveUp();
+    expect(asked.outcomeOf(2)).toMatchObject({ valid: true });
+    expect(() => asked.giveUp([6])).toThrow("there is no row 6 of 6");
+  });
+
+  test("are no failures of the batch, get no fallback, and are not scored once more", async () => {
+    await using endpoint = await new Endpoint().start();
+    const onFailure = { failAbove: 0, again: true, fallback: "groupMean" } as const;
+    await using agent = await AsyncRewardAgent.create({ ...judgedBy(endpoint), onFailure });
+    const asked = agent.request(request);
+    asked.submit(0, sampleOf("now 503"));
+    asked.submit(1, sampleOf("gone"));
+    await expect.poll(() => [endpoint.asked.length, endpoint.open.size]).toEqual([2, 1]);
+    // It has failed, and waits for the others.
+    expect(await agent.loop.computeScore(sampleOf("now"))).toMatchObject({ valid: true });
+    asked.giveUp([0]);
+    for (const row of [2, 3, 4, 5]) asked.submit(row, sampleOf(`now ${row}`));
+    expect(await asked.take(6)).toEqual([0, 1, 2, 3, 4, 5]);
+    const outcomes = uids.map((_, row) => asked.outcomeOf(row));
+    expect(outcomes.map((one) => one?.valid)).toEqual([false, false, true, true, true, true]);
+    await expect.poll(() => endpoint.open.size).toBe(0);
+    expect(endpoint.asked.filter((text) => text === "now 503")).toHaveLength(1);
+  });
+
+  test("of a function that takes groups are one call, which is aborted", async () => {
+    await using endpoint = await new Endpoint().start();
+    await using agent = await AsyncRewardAgent.create(judgedBy(endpoint, "GroupJudge"));
+    const asked = agent.request(request);
+    for (const row of [0, 1]) asked.submit(row, sampleOf(`gone ${row}`));
+    asked.submit(2, sampleOf("gathered"));
+    await expect.poll(() => endpoint.open.size).toBe(1);
+    asked.giveUp([0, 2]);
+    expect(await asked.take(4)).toEqual([0, 1, 2, 3]);
+    await expect.poll(() => endpoint.open.size).toBe(0);
+    for (const row of [4, 5]) asked.submit(row, sampleOf(`now ${row}`));
+    expect(await asked.take(2)).toEqual([4, 5]);
+    expect(asked.outcomeOf(5)).toMatchObject({ valid: true });
+    expect(endpoint.asked).toEqual(["gone 0", "now 4"]);
+  });
+});
+
+const unasked = { attempts: 0, latencyMs: 0, waitedMs: 0 };
+
+function judgedBy({ url }: Endpoint, name = "judge"): RewardLoopOptions {
+  const reward = { path: fixture("asked-judge.ts"), name, rewardKwargs: { url } };
+  return { workers: 1, executors: 1, concurrency: 4, reward };
+}

@@ -6,37 +6,27 @@
  * are served in the order in which they were made. If the loop fails, or too many rows have no
  * score, pending and later calls reject with the reason. Samples that are scored once more
  * (`onFailure.again`) are done after all other rows.
+ *
+ * A group that is given up is whole at once, as far as anybody waits for it: its rows without an
+ * outcome get one that says so, and what its calls still answer changes nothing.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt, present } from "@rayling/reward-manager-registry/values";
-import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { EarlierRows } from "../manager/failures.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
 import { requestOptions } from "../options/defaults/calls.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
-import type { SampleOutcome } from "../outcome.ts";
+import { givenUpRow, type SampleOutcome } from "../outcome.ts";
+import type { AskedFor } from "../pipeline/reward-source.ts";
 import { GroupTakes } from "./group-takes.ts";
 import type { TakeRange } from "./group-takes.ts";
 import { RequestLog } from "./request-log.ts";
+import { RowGroups } from "./row-groups.ts";
+import type { GatheredRow, RowGroup } from "./row-groups.ts";
 import { RowOutcomes } from "./row-outcomes.ts";
-
-interface Group {
-  readonly uid: string;
-  readonly rows: readonly number[];
-  left: number;
-  /** Rows that are neither submitted nor known. */
-  toCome: number;
-  /** Rows of a function that scores whole groups, until all rows of the group are here. */
-  readonly gathered: Gathered[];
-}
-
-interface Gathered {
-  readonly row: number;
-  readonly sample: RewardSample;
-}
 
 /** Rows and groups of a batch that is scored row by row. */
 export interface RewardRequestOptions {
@@ -65,9 +55,8 @@ export class RewardRequest {
   readonly #isGrouped: boolean;
   /** Whether more is done to a group when it is whole. */
   readonly #isPutRight: boolean;
-  readonly #groupOf: readonly Group[];
+  readonly #groups: RowGroups;
   readonly #outcomes: RowOutcomes;
-  readonly #submitted: Set<number> = new Set();
   readonly #allSettled = Promise.withResolvers<void>();
   readonly #takes: GroupTakes;
   readonly #log: RequestLog = new RequestLog();
@@ -79,7 +68,7 @@ export class RewardRequest {
     this.#loop = loop;
     this.rows = uids.length;
     this.groupSize = groupSize;
-    this.#groupOf = groupsOf(uids, groupSize);
+    this.#groups = new RowGroups(uids, groupSize);
     this.#isGrouped = loop.traits.scoresGroups;
     this.#isPutRight = loop.putsGroupsRight;
     this.#round = loop.round(uids.length, { lane, earlier });
@@ -133,10 +122,11 @@ export class RewardRequest {
   /**
    * Begins to score a row, once. A function that scores whole groups is called when the other rows
    * of the group are submitted or known. Throws RewardChunkError. With `onFailure.again` do not
-   * wait for a row before all are submitted.
+   * wait for a row before all are submitted. Does nothing for a row that was given up.
    */
   submit(row: number, sample: RewardSample): void {
-    const group = this.#claim(row);
+    const group = this.#groups.claim(row);
+    if (group === undefined) return;
     const extraInfo = {
       group_uid: group.uid,
       group_size: this.groupSize,
@@ -149,34 +139,71 @@ export class RewardRequest {
     void this.#score(group, group.gathered.splice(0));
   }
 
-  #beginIfWhole(group: Group): void {
+  #beginIfWhole(group: RowGroup): void {
     if (group.toCome === 0 && group.gathered.length > 0) {
       void this.#score(group, group.gathered.splice(0));
     }
   }
 
   /** Rows of a group, at once. */
-  async #score({ uid }: Group, given: readonly Gathered[]): Promise<void> {
+  async #score(group: RowGroup, given: readonly GatheredRow[]): Promise<void> {
     const sentMs = performance.now();
+    const asked = (group.asked ??= askedFor(new AbortController()));
     const inOrder = given.toSorted((a, b) => a.row - b.row);
     const samples = inOrder.map(({ sample }) => sample);
     try {
       const outcomes = this.#isGrouped
-        ? await this.#round.scoreGroup(samples)
-        : await Promise.all(samples.map((sample) => this.#round.score(sample)));
+        ? await this.#round.scoreGroup(samples, asked)
+        : await Promise.all(samples.map((sample) => this.#round.score(sample, asked)));
+      if (group.isGivenUp) return;
       for (const [at, { row }] of inOrder.entries()) {
         const outcome = itemAt(outcomes, at);
-        this.#log.add(outcome, uid, performance.now() - sentMs);
+        this.#log.add(outcome, group.uid, performance.now() - sentMs);
         this.#settle(row, outcome, false);
       }
     } catch (error) {
-      this.fail(error);
+      if (!group.isGivenUp) this.fail(error);
     }
   }
 
-  /** Sets the known outcome of a row without scoring it. Throws RewardChunkError. */
+  /**
+   * Gives up groups of which nobody needs the scores any more, and which are not whole yet. Rows
+   * that were not begun never are; calls under way are aborted by the `signal` that their function
+   * has, and what they have used is paid. A row without an outcome has an invalid one at once
+   * (`GIVEN_UP`), which is no failure of the batch, and `take` gives it with its group, without
+   * postProcessScores. Throws RewardChunkError.
+   *
+   * @param rows of these groups, at least one of each. Default: all
+   */
+  giveUp(rows: Iterable<number> = this.#groups.all()): void {
+    for (const row of rows) {
+      const group = this.#groups.of(row);
+      if (group.left === 0) continue;
+      group.isGivenUp = true;
+      this.#giveUp(group);
+    }
+  }
+
+  #giveUp({ rows, asked, gathered }: RowGroup): void {
+    if (asked !== undefined) {
+      asked.end.abort(new DOMException(givenUpRow.error.message, "AbortError"));
+      this.#round.giveUp(asked.end.signal);
+    }
+    const waiting = new Set(gathered.splice(0).map(({ row }) => row));
+    for (const row of rows) {
+      if (this.#outcomes.of(row) !== undefined) continue;
+      if (!this.#groups.isSubmitted(row) || waiting.has(row)) this.#round.know();
+      this.#settle(row, givenUpRow, false);
+    }
+  }
+
+  /**
+   * Sets the known outcome of a row without scoring it. Throws RewardChunkError. Does nothing for a
+   * row that was given up.
+   */
   know(row: number, outcome: SampleOutcome): void {
-    const group = this.#claim(row);
+    const group = this.#groups.claim(row);
+    if (group === undefined) return;
     this.#round.know();
     this.#settle(row, outcome, true);
     this.#beginIfWhole(group);
@@ -193,23 +220,14 @@ export class RewardRequest {
     return this.#takes.take(size);
   }
 
-  #claim(row: number): Group {
-    const group = this.#groupOf[row];
-    if (group === undefined) throw new RewardChunkError(`there is no row ${row} of ${this.rows}`);
-    if (this.#submitted.has(row)) throw new RewardChunkError(`row ${row} is scored already`);
-    this.#submitted.add(row);
-    group.toCome -= 1;
-    return group;
-  }
-
   #settle(row: number, outcome: SampleOutcome, isKnown: boolean): void {
     this.#outcomes.set(row, outcome, isKnown);
     const isLast = this.left === 0;
     if (isLast && this.#loop.traits.logs) void this.#log.send((entry) => this.#loop.log(entry));
+    const group = this.#groups.of(row);
     // The rows of such a group count after it has been post-processed.
-    if (!this.#isPutRight && this.#isTooMany(outcome)) return;
+    if (!group.isGivenUp && !this.#isPutRight && this.#isTooMany(outcome)) return;
     if (isLast) this.#allSettled.resolve();
-    const group = itemAt(this.#groupOf, row);
     group.left -= 1;
     if (group.left > 0) return;
     const putRight = this.#putRight(group);
@@ -230,8 +248,8 @@ export class RewardRequest {
   }
 
   /** Applies the user's postProcessScores and the fallback to a whole group. */
-  async #putRight({ rows }: Group): Promise<readonly number[]> {
-    if (!this.#isPutRight) return rows;
+  async #putRight({ rows, isGivenUp }: RowGroup): Promise<readonly number[]> {
+    if (!this.#isPutRight || isGivenUp) return rows;
     const outcomes = rows.map((row) =>
       present(this.#outcomes.scoredOf(row), `the outcome of row ${row}`),
     );
@@ -246,7 +264,8 @@ export class RewardRequest {
 
   /**
    * Rejects pending and later calls, and waits for no row any more: for a batch whose other rows
-   * will never be submitted. Rows that are being scored are scored to their end.
+   * will never be submitted. Rows that are being scored are scored to their end, unless they are
+   * given up.
    */
   fail(error: unknown): void {
     // The loop keeps a round until all of its rows are there, and these are not coming.
@@ -256,21 +275,6 @@ export class RewardRequest {
   }
 }
 
-/** Returns the group of each row. */
-function groupsOf(uids: readonly string[], groupSize: number): Group[] {
-  const rowsOf = new Map<string, number[]>();
-  for (const [row, uid] of uids.entries()) {
-    const rows = rowsOf.get(uid);
-    if (rows === undefined) rowsOf.set(uid, [row]);
-    else rows.push(row);
-  }
-  const groups = new Map(
-    [...rowsOf].map(([uid, rows]) => {
-      if (rows.length !== groupSize) {
-        throw new InvalidBatchError("uid", `"${uid}" has ${rows.length} rows, not ${groupSize}`);
-      }
-      return [uid, { uid, rows, left: rows.length, toCome: rows.length, gathered: [] }];
-    }),
-  );
-  return uids.map((uid) => present(groups.get(uid), `the group ${uid}`));
+function askedFor(end: AbortController): AskedFor & { readonly end: AbortController } {
+  return { signal: end.signal, end };
 }

@@ -23,6 +23,7 @@ export function classOf(failure: ScoreFailure): FailureClass {
     case "CANNOT_TELL":
     case "REFUSED":
     case "TRUNCATED":
+    case "GIVEN_UP":
     case "NOT_IN_LOG":
     case "SPEND_CAP":
     case "INVALID_SAMPLE":

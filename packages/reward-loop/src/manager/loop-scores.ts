@@ -76,13 +76,20 @@ export class LoopScores {
     const scorer = {
       onFailure: this.onFailure,
       takePlace: (sample: RewardSample) => this.#parts.recorder?.take(sample),
-      submit: (sample: RewardSample, lane: string, place: SamplePlace | undefined) =>
-        this.#submit(sample, lane, place, asked),
+      submit: (
+        sample: RewardSample,
+        lane: string,
+        place: SamplePlace | undefined,
+        ofIts: AskedFor | undefined = asked,
+      ) => this.#submit(sample, lane, place, ofIts),
       submitGroup: (
         samples: readonly RewardSample[],
         lane: string,
         places: readonly (SamplePlace | undefined)[],
-      ) => this.#submitGroup(samples, lane, places, asked),
+        ofIts: AskedFor | undefined = asked,
+      ) => this.#submitGroup(samples, lane, places, ofIts),
+      giveUp: (signal: AbortSignal) => this.giveUp(signal),
+      spared: () => this.#parts.watched?.tally.spared(),
       awake: <Result>(work: () => Promise<Result>) => this.awake(work),
     };
     const round = new ScoreRound(scorer, { rows, ...options }, (ended) =>
@@ -218,7 +225,7 @@ export class LoopScores {
   ): Promise<SampleOutcome> {
     if (known !== undefined) {
       this.#answers.add(known);
-      this.#parts.watched?.tally.known();
+      this.#parts.watched?.tally.spared();
       return known;
     }
     const written = Promise.withResolvers<void>();

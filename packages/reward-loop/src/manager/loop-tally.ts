@@ -81,8 +81,8 @@ export class LoopTally {
       samples === undefined || this.#expected === undefined ? undefined : this.#expected + samples;
   }
 
-  /** Counts a sample as done that has a score of before. */
-  known(): void {
+  /** One sample less is to come: it has a score of before, or needs none any more. */
+  spared(): void {
     if (this.#expected !== undefined) this.#expected -= 1;
   }
 
@@ -98,7 +98,7 @@ export class LoopTally {
     const lane = this.#laneOf(begun.lane);
     this.#begun.delete(begun);
     lane.inFlight -= 1;
-    if (outcome === undefined) return;
+    if (outcome === undefined) return this.spared();
     lane.done += 1;
     this.#done += 1;
     this.#attempts += outcome.attempts;

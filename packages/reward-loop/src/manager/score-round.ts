@@ -10,6 +10,7 @@ import { itemAt } from "@rayling/reward-manager-registry/values";
 import { behind } from "../compose/combine.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
+import type { AskedFor } from "../pipeline/reward-source.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { inLane } from "../sample/lane.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
@@ -25,12 +26,18 @@ export interface RoundScorer {
     sample: RewardSample,
     lane: string,
     place: SamplePlace | undefined,
+    asked?: AskedFor,
   ) => Promise<SampleOutcome>;
   readonly submitGroup: (
     samples: readonly RewardSample[],
     lane: string,
     places: readonly (SamplePlace | undefined)[],
+    asked?: AskedFor,
   ) => Promise<readonly SampleOutcome[]>;
+  /** The signal was aborted that samples were asked for with. */
+  readonly giveUp: (signal: AbortSignal) => void;
+  /** A sample of the round is not asked for. */
+  readonly spared: () => void;
   /** Runs `work` with the reward model awake, if there is one. */
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
@@ -45,6 +52,7 @@ export interface RoundOptions {
 interface SecondScoring {
   readonly begin: () => void;
   readonly reject: (error: unknown) => void;
+  readonly signal: AbortSignal | undefined;
 }
 
 export class ScoreRound {
@@ -77,47 +85,77 @@ export class ScoreRound {
   /**
    * Resolves to the final outcome: a failed sample that is worth it is scored once more when all
    * other rows are done. Rejects as `RewardLoopManager.computeScore`.
+   *
+   * @param asked with a signal, it may be given up: `giveUp`
    */
-  async score(given: RewardSample): Promise<SampleOutcome> {
+  async score(given: RewardSample, asked?: AskedFor): Promise<SampleOutcome> {
     const { takePlace, submit } = this.#scorer;
     const sample = inLane(given, this.#lane);
     const place = takePlace(sample);
-    const outcomes = await this.#rows(1, async (lane) => [await submit(sample, lane, place)]);
-    return itemAt(outcomes, 0);
+    const once: Submit = async (lane) => [await submit(sample, lane, place, asked)];
+    return itemAt(await this.#rows(1, once, asked?.signal), 0);
   }
 
   /**
    * Scores all answers to a prompt, in their order; where one is to be scored once more, all are.
    */
-  async scoreGroup(given: readonly RewardSample[]): Promise<readonly SampleOutcome[]> {
+  async scoreGroup(
+    given: readonly RewardSample[],
+    asked?: AskedFor,
+  ): Promise<readonly SampleOutcome[]> {
     const { takePlace, submitGroup } = this.#scorer;
     const samples = given.map((sample) => inLane(sample, this.#lane));
     const places = samples.map((sample) => takePlace(sample));
-    return this.#rows(given.length, (lane) => submitGroup(samples, lane, places));
+    const once: Submit = (lane) => submitGroup(samples, lane, places, asked);
+    return this.#rows(given.length, once, asked?.signal);
   }
 
-  async #rows(count: number, submit: Submit): Promise<readonly SampleOutcome[]> {
+  /**
+   * The signal was aborted: rows that were asked for with it reject with its reason, and the round
+   * goes on without them. A row that waits to be scored once more is given up, too.
+   */
+  giveUp(signal: AbortSignal): void {
+    this.#scorer.giveUp(signal);
+    const { mine = [], others = [] } = Object.groupBy(this.#second, (second) =>
+      second.signal === signal ? "mine" : "others",
+    );
+    this.#second = others;
+    for (const { reject } of mine) reject(signal.reason);
+  }
+
+  async #rows(
+    count: number,
+    submit: Submit,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly SampleOutcome[]> {
     const { onFailure, awake } = this.#scorer;
+    let left = count;
+    const arrived = (): void => {
+      this.#arrived(left);
+      left = 0;
+    };
     try {
       // The second scoring waits outside: it would keep the model awake for that long.
       const { first, again } = await awake(async () => {
         const outcomes = await submit(this.#lane);
         const isAgain = onFailure.again && outcomes.some(isWorthAgain);
-        const second = isAgain ? this.#again(submit) : undefined;
-        this.#arrived(count);
+        const second = isAgain ? this.#again(submit, signal) : undefined;
+        arrived();
         return { first: outcomes, again: second };
       });
       const second = await again;
       const last = second?.map((one, at) => joined(itemAt(first, at), one)) ?? first;
       return last.map((one) => withFallback(one, onFailure));
     } catch (error) {
-      this.fail(error);
+      if (signal?.aborted === true) arrived();
+      else this.fail(error);
       throw error;
     }
   }
 
-  /** Counts a row whose outcome is already known. */
+  /** Counts a row whose outcome is already known, or not needed. */
   know(): void {
+    this.#scorer.spared();
     this.#arrived(1);
   }
 
@@ -145,18 +183,20 @@ export class ScoreRound {
   }
 
   #arrived(count: number): void {
+    if (count === 0) return;
     this.#left -= count;
     if (this.#left > 0) return;
     for (const { begin } of this.#second.splice(0)) begin();
     this.#onEnd(this);
   }
 
-  #again(submit: Submit): Promise<readonly SampleOutcome[]> {
+  #again(submit: Submit, signal: AbortSignal | undefined): Promise<readonly SampleOutcome[]> {
     const { awake } = this.#scorer;
     const { promise, resolve, reject } = Promise.withResolvers<readonly SampleOutcome[]>();
     const begin = (): void => resolve(awake(() => submit("recovery")));
-    if (this.#failure === undefined) this.#second.push({ begin, reject });
-    else reject(this.#failure.error);
+    if (this.#failure !== undefined) reject(this.#failure.error);
+    else if (signal?.aborted === true) reject(signal.reason);
+    else this.#second.push({ begin, reject, signal });
     // The promise is awaited only after the first scoring.
     promise.catch(() => undefined);
     return promise;

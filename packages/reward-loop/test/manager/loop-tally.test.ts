@@ -50,7 +50,7 @@ test("samples are in flight until they have an outcome, in their lane", () => {
   // The loop was closed: it has no outcome.
   tally.end(second, undefined);
   expect(tally.state()).toMatchObject({ inFlight: 0, oldestMs: 0, done: 2 });
-  tally.known();
+  tally.spared();
   expect(tally.state().left).toBe(2);
   tally.expect(undefined);
   tally.expect(7);

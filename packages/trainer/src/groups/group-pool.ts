@@ -3,14 +3,14 @@
  * that are scored first, or that leave some out. No group is older than the limit when it is taken:
  * it is waited for, or dropped, as the strategy says.
  *
- * A dropped group is scored and paid for all the same: a request in the reward loop cannot be
- * called back.
+ * The rewards of a dropped group are given up: what was not begun never is, and calls under way are
+ * aborted.
  */
 
 import { RewardFailuresError } from "@rayling/reward-loop";
 import type { GroupRange } from "./mini-batch-size.ts";
 import type { RolloutBatch, ScoredSample } from "../samples/rollout-batch.ts";
-import { scoredSamplesOf } from "../samples/rollout-batch.ts";
+import { isGivenUp, scoredSamplesOf } from "../samples/rollout-batch.ts";
 import { LeftOutTally } from "./left-out-groups.ts";
 import type { LeftOutGroups } from "./left-out-groups.ts";
 
@@ -22,6 +22,7 @@ interface PooledBatch {
   hasScore: boolean;
   /** Why the first that has none has none. */
   failure?: string;
+  isDropped: boolean;
 }
 
 interface DoneGroup {
@@ -106,7 +107,8 @@ export class GroupPool {
 
   /** Adds all groups of a batch. */
   add(batch: RolloutBatch): void {
-    const pooled = { batch, left: batch.samples.length / batch.n, hasScore: false };
+    const left = batch.samples.length / batch.n;
+    const pooled = { batch, left, hasScore: false, isDropped: false };
     this.#batches.push(pooled);
     void this.#gather(pooled);
   }
@@ -162,6 +164,9 @@ export class GroupPool {
       this.#leftOut.dropped(stale.left);
       stale.left = 0;
       stale.batch.isUsed.fill(1);
+      stale.isDropped = true;
+      stale.batch.rewards.giveUp();
+      stale.batch.baselines?.request.giveUp();
     }
     const { stale = [], fresh = [] } = Object.groupBy(this.#done, ({ from }) =>
       isStale(from) ? "stale" : "fresh",
@@ -220,7 +225,9 @@ export class GroupPool {
         }
         this.#wake();
       }
-      const { batch, hasScore, failure } = pooled;
+      const { batch, hasScore, failure, isDropped } = pooled;
+      // Without those that were given up it says nothing.
+      if (isDropped && !hasScore) return;
       const rows = batch.samples.length;
       const { failsUnscored = Infinity } = this.#settings;
       this.#leftOut.batch({ rows, hasScore, failure }, failsUnscored);
@@ -243,8 +250,8 @@ export class GroupPool {
       from.failure ??= `${sample.id}: ${name}: ${message}`;
     }
     if (from.left === 0) {
-      // Dropped meanwhile, and paid for all the same.
-      this.#leftOut.untrained(samples);
+      // Dropped meanwhile: what was scored before that is paid for.
+      this.#leftOut.untrained(samples.filter(({ outcome }) => !isGivenUp(outcome)));
       return;
     }
     if (this.#settings.keeps(samples)) {

@@ -11,7 +11,7 @@ export interface LeftOutGroups {
   readonly filtered: number;
   /** Groups without a valid score that the filter left out: they say nothing about the task. */
   readonly unscored: number;
-  /** Scored samples of these groups. A group that was dropped earlier is here once it is scored. */
+  /** Scored samples of these groups: of one that was dropped, those that were scored by then. */
   readonly samples: readonly ScoredSample[];
 }
 

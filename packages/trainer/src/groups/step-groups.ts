@@ -96,7 +96,9 @@ export class StepGroups {
     const finished = record.step - 1;
     const room = (after: number): number => this.#roomOf(left, after, finished);
     const take = (): TakenGroups => pool.take(part, finished, room);
-    return await this.#take(pool, take, { streaming: true, record });
+    const samples = await this.#take(pool, take, { streaming: true, record });
+    if (samples.length === left * this.#settings.rollout.n) pool.dropStale(record.step);
+    return samples;
   }
 
   /**
@@ -120,7 +122,10 @@ export class StepGroups {
       const range = { least: least / n, most: most / n };
       return pool.take(range, record.step - 1, () => left / n);
     };
-    return await this.#take(pool, take, { streaming: false, record });
+    const samples = await this.#take(pool, take, { streaming: false, record });
+    // The rest of the batches that replaced filtered groups: the next step has other weights.
+    if (samples.length === left) pool.dropAll();
+    return samples;
   }
 
   /**
@@ -130,7 +135,6 @@ export class StepGroups {
   leave(pool: GroupPool | undefined, record: StepRecord): readonly ScoredSample[] {
     const { algorithm, rollout } = this.#settings;
     pool?.dropStale(record.step);
-    // The rest of the batches that replaced filtered groups: the next step has other weights.
     this.#filtered?.dropAll();
     const filters = algorithm.filterGroups !== undefined;
     const leftOut = (pool ?? this.#filtered)?.leftOut();

@@ -15,6 +15,7 @@ import { TrainerInputError, TrainerStateError } from "../errors.ts";
 import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests, RewardTicket } from "./reward-requests.ts";
+import { isGivenUp } from "../samples/rollout-batch.ts";
 import type { EarlierFailures, RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import { needsBaselines } from "../settings/training-settings.ts";
@@ -184,7 +185,7 @@ function withFailures(
 ): Record<string, number> {
   const counts: Record<string, number> = { ...before };
   for (const outcome of outcomes) {
-    if (outcome?.valid !== false) continue;
+    if (outcome?.valid !== false || isGivenUp(outcome)) continue;
     const { code } = outcome.error;
     counts[code] = (counts[code] ?? 0) + 1;
   }

@@ -60,6 +60,11 @@ export interface ScoredSample {
   readonly outcome: SampleOutcome;
 }
 
+/** Whether nobody needed the score any more. */
+export function isGivenUp(outcome: SampleOutcome): boolean {
+  return !outcome.valid && outcome.error.code === "GIVEN_UP";
+}
+
 /** Returns the samples of rows that are scored. */
 export function scoredSamplesOf(batch: RolloutBatch, rows: readonly number[]): ScoredSample[] {
   return rows.map((row) => {

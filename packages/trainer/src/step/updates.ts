@@ -8,6 +8,7 @@ import type { MiniBatches } from "../groups/mini-batches.ts";
 import type { StepRecord } from "../record/step-record.ts";
 import type { PreparedRows, PreparedSamples } from "../rollouts/prepared-rows.ts";
 import { scoreColumnsOf, tensorIn } from "../samples/columns.ts";
+import { isGivenUp } from "../samples/rollout-batch.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
 import { needsBaselines } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
@@ -44,7 +45,7 @@ export class Updates {
       if (row % batch.n !== 0) continue;
       const request = batch.baselines?.request;
       const outcome = request?.outcomeOf(row / batch.n);
-      if (outcome === undefined) continue;
+      if (outcome === undefined || isGivenUp(outcome)) continue;
       record.scored(outcome, request?.isKnown(row / batch.n) === true);
     }
   }

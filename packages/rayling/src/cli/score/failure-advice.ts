@@ -38,6 +38,7 @@ const failureWords: Readonly<Record<string, string>> = {
   RETRY_BUDGET: "the time was over before the next attempt",
   EXECUTOR_DIED: "the reward function ended its thread or process",
   SPEND_CAP: "all that may be spent was spent",
+  GIVEN_UP: "nobody needed the scores any more",
   NOT_IN_LOG: "the replayed log does not have them",
   INVALID_SAMPLE: "the samples lack what the reward function needs",
   MISSING_TOKENIZER: "a tokenizer is missing",
