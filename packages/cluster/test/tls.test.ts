@@ -167,10 +167,16 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
   const serialIn = async (folder: string): Promise<string> =>
     new X509Certificate(await readFile(join(folder, "cert.pem"))).serialNumber;
   /** Where hosts listen. */
+  /** Returns "" for one that was closed meanwhile. */
+  const heldBy = (pid: number, fd: string): string => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return "";
+    }
+  };
   const portsOf = (pid: number): number[] => {
-    const held = new Set(
-      readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
-    );
+    const held = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => heldBy(pid, fd)));
     return readFileSync(`/proc/${pid}/net/tcp`, "utf8")
       .split("\n")
       .map((line) => line.trim().split(/\s+/))
