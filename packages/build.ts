@@ -12,7 +12,7 @@ import { build } from "esbuild";
 import type { BuildOptions, OutputFile } from "esbuild";
 import { withPage, writePage } from "./build-page.ts";
 import { nodeModules } from "./node-modules.ts";
-import { inOneFile, type OneFile } from "./one-file.ts";
+import { inOneFile, inOneModule, type Made, type OneFile, type OneModule } from "./one-file.ts";
 import { writeRequireEntries } from "./require-entries.ts";
 
 /**
@@ -68,9 +68,25 @@ const importsOfNode: readonly string[] = ["trainer", "rayling"];
 const inThreads: Readonly<Record<string, OneFile>> = {
   core: {
     file: "core",
-    listed: ["index.js", "host/thread-host.js"],
+    listed: ["index.js", "host/thread-host.js", "code.js", "http.js", "terminal.js"],
     loader: "shared/compiled/kept-code",
     threadMain: "startThread",
+  },
+};
+
+/** Packages of which threads load one module, with what the bundler would make many files of. */
+const inModules: Readonly<Record<string, OneModule>> = {
+  "reward-manager-registry": {
+    file: "registry",
+    listed: ["index.js", "values/index.js"],
+  },
+  "reward-loop": {
+    file: "loop",
+    listed: [
+      "executor/score-executor.js",
+      "limits/reward-limiter.js",
+      "worker/reward-loop-worker.js",
+    ],
   },
 };
 
@@ -85,6 +101,8 @@ const inlined: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "msgpackr/pack": "msgpackr/index.js",
     nanoid: "nanoid/index.browser.js",
   },
+  "reward-manager-registry": { leven: "leven/index.js" },
+  "reward-loop": { nanoid: "nanoid/index.browser.js", "yocto-queue": "yocto-queue/index.js" },
 };
 
 /** In front of everything. */
@@ -116,17 +134,26 @@ export async function buildCode(folder: string): Promise<string[]> {
     alias: Object.fromEntries(own.map(([name, path]) => [name, join(installed, path)])),
     plugins: importsOfNode.includes(basename(folder)) ? [] : [nodeModules],
   });
-  const together = inThreads[basename(folder)];
-  const outputFiles =
-    together === undefined
-      ? built.outputFiles.map(withOwnNames)
-      : await inOneFile({ out, ...built }, together, options);
+  const outputFiles = await together(basename(folder), { out, ...built }, options);
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
     out,
     own.map(([, path]) => join(installed, path.split("/")[0] ?? path)),
   );
   return [...outputFiles.map(({ path }) => relative(out, path)), ...licenses];
+}
+
+/** Returns the files as they are published, with less of them where threads load a package. */
+async function together(
+  name: string,
+  made: Made,
+  options: BuildOptions,
+): Promise<readonly OutputFile[]> {
+  const { [name]: file } = inThreads;
+  if (file !== undefined) return inOneFile(made, file, options);
+  const { [name]: module } = inModules;
+  const files = module === undefined ? made.outputFiles : await inOneModule(made, module, options);
+  return files.map(withOwnNames);
 }
 
 /**
@@ -149,7 +176,8 @@ async function writeLicenses(out: string, folders: readonly string[]): Promise<s
     folders.map(async (folder) => {
       const path = join("licenses", basename(folder));
       const whole = join(out, `${path}.${process.pid}`);
-      await writeFile(whole, await readFile(join(folder, "LICENSE")));
+      const license = (await readdir(folder)).find((name) => /^license$/i.test(name)) ?? "LICENSE";
+      await writeFile(whole, await readFile(join(folder, license)));
       await rename(whole, join(out, path));
       return path;
     }),

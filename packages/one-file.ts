@@ -2,9 +2,10 @@
  * Puts all that threads of hosts load into one file. A bundler makes a file for each set of entries
  * that share something, dozens where there are ten entries, and a thread would open all of them.
  *
- * The file's code is one function, which returns the exports. Node takes another file in its place
- * (`#kept`, in the package's imports), which compiles that function by itself and keeps what was
- * compiled of it (core/src/shared/compiled/kept-code.ts). Most bundlers take the file itself.
+ * The file is a module (`inOneModule`), or its code is one function, which returns the exports, and
+ * Node takes another file in its place (`#kept`, in the package's imports), which compiles that
+ * function by itself and keeps what was compiled of it (core/src/shared/compiled/kept-code.ts). Most
+ * bundlers take the file itself.
  */
 import { createHash } from "node:crypto";
 import { basename, dirname, join, relative } from "node:path";
@@ -14,11 +15,14 @@ import { parseSync } from "oxc-parser";
 import { nodeModules } from "./node-modules.ts";
 
 /** Paths are those below the folder of all files. */
-export interface OneFile {
+export interface OneModule {
   /** Its own, to which a hash and the ending are added. */
   readonly file: string;
   /** The entries whose code lies in it, with all that they import: what is left of each is a list of names. */
   readonly listed: readonly string[];
+}
+
+export interface OneFile extends OneModule {
   /** The module that loads the file with what is kept of it. */
   readonly loader: string;
   /** The export that a thread calls which begins with the loader. */
@@ -53,6 +57,48 @@ export async function inOneFile(
   options: BuildOptions,
 ): Promise<OutputFile[]> {
   const { out } = made;
+  const divided = dividedBy(made, listed);
+  // A thread reads and keeps all of the text. Names stay, for stacks.
+  const terse = { ...options, minifyWhitespace: true, lineLimit: 160 };
+  const { text, names } = asFunction(await joined(divided, { file, out }, terse));
+  const name = named(file, text);
+  return [
+    asFile(join(out, `${name}.js`), `${text}${mentionOf(name)}`),
+    await keptFile(join(out, "kept", `${name}.js`), { names, loader, threadMain }, options),
+    ...othersOf(divided, out, () => `#kept/${name}`),
+  ];
+}
+
+/** As `inOneFile`, with a module that Node's own loader compiles and keeps. */
+export async function inOneModule(
+  made: Made,
+  { file, listed }: OneModule,
+  options: BuildOptions,
+): Promise<OutputFile[]> {
+  const { out } = made;
+  const divided = dividedBy(made, listed);
+  const text = await joined(divided, { file, out }, options);
+  const name = named(file, text);
+  const to = (path: string): string => {
+    const place = relative(dirname(path), `${name}.js`);
+    return place.startsWith(".") ? place : `./${place}`;
+  };
+  return [asFile(join(out, `${name}.js`), text), ...othersOf(divided, out, to)];
+}
+
+/** What the bundler has made, by what becomes of it. */
+interface Divided {
+  readonly parts: Parts;
+  readonly listed: readonly string[];
+  /** The end of each part's names in the one file. */
+  readonly marks: ReadonlyMap<string, string>;
+  /** The names that the rest imports of each part. */
+  readonly taken: ReadonlyMap<string, Set<string>>;
+  /** Files that stay. */
+  readonly rest: readonly Rest[];
+}
+
+function dividedBy(made: Made, listed: readonly string[]): Divided {
   const parts = partsOf(made);
   const within = new Set<string>();
   const take = (path: string): void => {
@@ -69,41 +115,77 @@ export async function inOneFile(
     .filter(([path]) => !listed.includes(path) && !within.has(path))
     .map(([path, { text }]) => ({ path, text, marks, taken }));
   for (const one of rest) inTermsOf("", one);
+  return { parts, listed, marks, taken, rest };
+}
+
+/** Returns the text of the one file. */
+async function joined(
+  { parts, listed, marks, taken }: Divided,
+  { file, out }: { readonly file: string; readonly out: string },
+  options: BuildOptions,
+): Promise<string> {
   // Nothing else is exported: V8 searches through all exports for each that it looks up.
   const lines = [...taken].map(([path, names]) => {
     const clause = [...names].map((name) => `${name} as ${name}${marks.get(path)}`);
     return `export { ${clause.join(", ")} } from "./${path}";`;
+  });
+  const lists = listed.map((one) => {
+    const own = ownNames(parts, one).map((name) => {
+      const as = nameIn(parts, listed, one, name);
+      return as === name ? name : `${name} as ${as}`;
+    });
+    return `export { ${own.join(", ")} } from "./${one}";`;
   });
   const { outputFiles } = await build({
     ...options,
     write: false,
     inject: [],
     splitting: false,
-    // A thread reads and keeps all of the text. Names stay, for stacks.
-    minifyWhitespace: true,
-    lineLimit: 160,
     absWorkingDir: out,
     outfile: join(out, `${file}.js`),
     stdin: {
-      contents: [...lines, ...listed.map((one) => `export * from "./${one}";`)].join("\n"),
+      contents: [...lines, ...lists].join("\n"),
       resolveDir: out,
     },
     plugins: [fromMemory(parts)],
   });
-  const { text, names } = asFunction(outputFiles.map((one) => one.text).join(""));
-  // Programs that run while this is built anew find one build or the other.
+  return outputFiles.map((one) => one.text).join("");
+}
+
+/** Programs that run while this is built anew find one build or the other. */
+function named(file: string, text: string): string {
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase();
-  const name = `${file}-${hash}`;
+  return `${file}-${hash}`;
+}
+
+/** @param to returns how the file at that path names the one file */
+function othersOf(
+  { parts, listed, rest }: Divided,
+  out: string,
+  to: (path: string) => string,
+): OutputFile[] {
   return [
-    asFile(join(out, `${name}.js`), `${text}${mentionOf(name)}`),
-    await keptFile(join(out, "kept", `${name}.js`), { names, loader, threadMain }, options),
-    ...rest.map((one) => asFile(join(out, one.path), inTermsOf(`#kept/${name}`, one))),
+    ...rest.map((one) => asFile(join(out, one.path), inTermsOf(to(one.path), one))),
     ...listed.map((one) => {
-      const own = parts.get(one)?.exports.toSorted() ?? [];
-      const list = `export {\n  ${own.join(",\n  ")}\n} from "#kept/${name}";\n`;
+      const own = ownNames(parts, one).map((name) => {
+        const as = nameIn(parts, listed, one, name);
+        return as === name ? name : `${as} as ${name}`;
+      });
+      const list = `export {\n  ${own.join(",\n  ")}\n} from "${to(one)}";\n`;
       return asFile(join(out, one), list);
     }),
   ];
+}
+
+function ownNames(parts: Parts, listed: string): readonly string[] {
+  return parts.get(listed)?.exports.toSorted() ?? [];
+}
+
+/** Two entries may export one name: in the file that of the later one has an end. */
+function nameIn(parts: Parts, listed: readonly string[], own: string, name: string): string {
+  const before = listed.slice(0, listed.indexOf(own));
+  const isTaken = before.some((one) => parts.get(one)?.exports.includes(name) === true);
+  return isTaken ? `${name}_of${before.length}` : name;
 }
 
 /**
@@ -203,8 +285,9 @@ function partsOf({ out, outputFiles, metafile }: Made): Parts {
   const texts = new Map(outputFiles.map(({ path, text }) => [relative(out, path), text]));
   // The bundler names files as seen from where it ran: all of them have one beginning.
   const paths = Object.keys(metafile.outputs);
+  const ownPaths = [...texts.keys()].toSorted((a, b) => b.length - a.length);
   const own = (path: string): string =>
-    [...texts.keys()].find((one) => path === one || path.endsWith(`/${one}`)) ?? path;
+    ownPaths.find((one) => path === one || path.endsWith(`/${one}`)) ?? path;
   return new Map(
     paths.map((path) => {
       const { exports, imports } = metafile.outputs[path] ?? { exports: [], imports: [] };

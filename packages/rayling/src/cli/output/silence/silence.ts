@@ -29,6 +29,7 @@ export class Silence {
   readonly #text: Uint8Array = new Uint8Array(this.#memory, textStart);
   readonly #startMs = Date.now() - performance.now();
   readonly #streams: readonly WatchedWrites[];
+  #hasThread = false;
   /** The last line of the terminal so far. */
   #partial = "";
   /** Whether that is a line that is drawn again. */
@@ -43,11 +44,6 @@ export class Silence {
       );
       return watched;
     });
-    const workerData: SilenceMemory = { memory: this.#memory, startMs: this.#startMs };
-    // Nothing of the command depends on it.
-    const thread = new Worker(entry, { workerData, execArgv: [], stderr: true });
-    thread.on("error", () => undefined);
-    thread.unref();
     process.once("exit", this.#onExit);
   }
 
@@ -61,6 +57,7 @@ export class Silence {
    * @param forMs how long that goes on already
    */
   doing(text: string | undefined, stream: WriteStream = process.stderr, forMs = 0): void {
+    if (text !== undefined) this.#startThread();
     const bytes = text === undefined ? undefined : Buffer.from(text).subarray(0, textBytes);
     const nowMs = Date.now() - this.#startMs;
     this.#locked(() => {
@@ -71,6 +68,17 @@ export class Silence {
       this.#set("isTTY", stream.isTTY ? 1 : 0);
       this.#set("columns", stream.columns || 80);
     });
+  }
+
+  /** Once, and not for a command that has nothing to tell of. */
+  #startThread(): void {
+    if (this.#hasThread) return;
+    this.#hasThread = true;
+    const workerData: SilenceMemory = { memory: this.#memory, startMs: this.#startMs };
+    // Nothing of the command depends on it.
+    const thread = new Worker(entry, { workerData, execArgv: [], stderr: true });
+    thread.on("error", () => undefined);
+    thread.unref();
   }
 
   /** Says at once what goes on. */
