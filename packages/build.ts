@@ -76,10 +76,6 @@ const inThreads: Readonly<Record<string, OneFile>> = {
 
 /** Packages of which threads load one module, with what the bundler would make many files of. */
 const inModules: Readonly<Record<string, OneModule>> = {
-  "reward-manager-registry": {
-    file: "registry",
-    listed: ["index.js", "values/index.js"],
-  },
   "reward-loop": {
     file: "loop",
     listed: [
