@@ -151,7 +151,9 @@ def f(n):
 };
 
 /** Those that differ in what they return: which operation of a test meets it matters. */
-const returning = Object.entries(attacks).filter(([name]) => /equal|itself/.test(name));
+const returning = Object.entries(attacks).filter(([name]) => name.includes("equal"));
+/** It spoils what a run of several assertions needs. */
+const judging = Object.entries(attacks).filter(([name]) => name.includes("itself"));
 const failed = /^(wrong_answer|runtime_error|output_limit)$/;
 
 /** The judge is the same behind all walls: the gate tries the weakest here, the strongest below. */
@@ -190,12 +192,28 @@ describe.each(isFull ? here : here.slice(0, 1))("%s", (isolation) => {
   );
 });
 
-describe.each(isFull ? Object.entries(attacks) : returning)("a program that %s", (_, program) => {
+describe.each(isFull ? Object.entries(attacks) : judging)("a program that %s", (_, program) => {
   test.concurrent.each(assertions)("does not pass %s", async (assertion) => {
     const one = await result(program, { assert_case: [assertion] });
     expect(one?.status).toMatch(/^(runtime_error|output_limit)$/);
   });
 });
+
+/** All in one run, where each of them takes the program's answer for itself. */
+test.concurrent.each(returning)(
+  "a program that %s passes none of the assertions",
+  async (_, program) => {
+    const tried = assertions.map((assertion) => {
+      const body = assertion.replaceAll("\n", "\n  ");
+      return `try:\n  ${body}\nexcept Exception: pass\nelse: passed.append(${JSON.stringify(assertion)})`;
+    });
+    const lines = ["passed = []", ...tried, "assert not passed, passed", "print('none')"].join(
+      "\n",
+    );
+    const one = await result(program, { assert_case: [lines] });
+    expect({ status: one?.status, stderr: one?.stderr }).toMatchObject({ status: "success" });
+  },
+);
 
 test("a program of another language passes no lines of Python", async () => {
   const tests = { assert_case: ["assert f(1) == 1"] };
