@@ -4,22 +4,19 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { addOne, Cancel, Counter, Log, Signal, SyncCancel, tree } from "../fixtures/conformance.ts";
-import { initIn, isolations, isOverTls } from "../fixtures/isolations.ts";
+import { initIn, isolations, isOverTls, withinAndApart } from "../fixtures/isolations.ts";
 
 const isCancelled = async (ref: ray.ObjectRef): Promise<void> => {
   await expect(ray.get(ref)).rejects.toBeInstanceOf(ray.TaskCancelledError);
 };
 
-describe.each(isolations)("cancel: %s", (isolation) => {
-  let folder: string;
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "conformance-"));
-    await initIn(isolation);
-  });
-  afterAll(async () => {
-    await ray.shutdown();
-    rmSync(folder, { recursive: true });
-  });
+/** What only notes needs no host of its own. */
+const witness = { isolation: "shared" } as const;
+
+// Beside actors that share a thread, tasks have the same workers as beside those with threads.
+describe.each(withinAndApart)("cancel of tasks: %s", (isolation) => {
+  beforeAll(() => initIn(isolation));
+  afterAll(() => ray.shutdown());
 
   test("test_cancel::test_cancel_chain: cancelling the first of a chain fails all, cancelling the third leaves the first two", async () => {
     for (const cancelled of [0, 2]) {
@@ -39,6 +36,29 @@ describe.each(isolations)("cancel: %s", (isolation) => {
         for (const ref of [third, fourth]) await isCancelled(ref);
       }
     }
+  });
+
+  test("test_actor_cancel::test_cancel_recursive_tree: recursive cancels the leaves, too", async () => {
+    const [started, log] = [Signal.remote(), Log.options(witness).remote()];
+    const root = tree.remote(2, started, log);
+    await ray.get(started.reached.remote(4));
+    ray.cancel(root);
+    await isCancelled(root);
+    await expect
+      .poll(() => ray.get(log.lines.remote()), { timeout: 60_000 })
+      .toEqual(Array.from({ length: 4 }, () => "leaf cancelled"));
+  });
+});
+
+describe.each(isolations)("cancel: %s", (isolation) => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "conformance-"));
+    await initIn(isolation);
+  });
+  afterAll(async () => {
+    await ray.shutdown();
+    rmSync(folder, { recursive: true });
   });
 
   test("test_actor_cancel::test_async_actor_client_side_cancel: what waits for its actor, or for an argument, never runs", async () => {
@@ -71,7 +91,11 @@ describe.each(isolations)("cancel: %s", (isolation) => {
 
   test("test_actor_cancel::test_is_canceled_concurrent_actor_task: of many running calls only that one is cancelled", async () => {
     const actor = Cancel.remote();
-    const [signal, started, log] = [Signal.remote(), Signal.remote(), Log.remote()];
+    const [signal, started, log] = [
+      Signal.remote(),
+      Signal.remote(),
+      Log.options(witness).remote(),
+    ];
     const others = [actor.untilAborted.remote(signal), actor.untilAborted.remote(signal)];
     const call = actor.noticed.remote(started, log);
     await ray.get([signal.reached.remote(2), started.reached.remote(1)]);
@@ -86,20 +110,9 @@ describe.each(isolations)("cancel: %s", (isolation) => {
     expect(await ray.get(others)).toEqual(["not cancelled", "not cancelled"]);
   });
 
-  test("test_actor_cancel::test_cancel_recursive_tree: recursive cancels the leaves, too", async () => {
-    const [started, log] = [Signal.remote(), Log.remote()];
-    const root = tree.remote(2, started, log);
-    await ray.get(started.reached.remote(4));
-    ray.cancel(root);
-    await isCancelled(root);
-    await expect
-      .poll(() => ray.get(log.lines.remote()), { timeout: 60_000 })
-      .toEqual(Array.from({ length: 4 }, () => "leaf cancelled"));
-  });
-
   test("test_actor_cancel::test_cancel_recursive_chain: recursive or not decides about what the call has called", async () => {
     for (const recursive of [true, false]) {
-      const [started, log] = [Signal.remote(), Log.remote()];
+      const [started, log] = [Signal.remote(), Log.options(witness).remote()];
       const child = Cancel.remote();
       const call = Cancel.remote().child.remote(child, started, log);
       await ray.get(started.reached.remote(1));

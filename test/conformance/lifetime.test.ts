@@ -10,7 +10,7 @@ import {
   Log,
   Signal,
 } from "../fixtures/conformance.ts";
-import { alike, initIn, isolations, ownHost } from "../fixtures/isolations.ts";
+import { alike, beside, initIn, isolations } from "../fixtures/isolations.ts";
 
 describe.each(alike)("names, handles: %s", (isolation) => {
   beforeAll(() => initIn(isolation, { namespace: "here" }));
@@ -123,17 +123,20 @@ describe.each(alike)("names, handles: %s", (isolation) => {
   );
 });
 
+/** What only notes needs no host of its own. */
+const witness = { isolation: "shared" } as const;
+
 describe.each(isolations)("lifetime: %s", (isolation) => {
   beforeAll(() => initIn(isolation, { namespace: "here" }));
   afterAll(() => ray.shutdown());
 
   test("test_actor::test_atexit_handler: the hook for the end runs when the last handle is gone, on __ray_terminate__ and on exitActor, not on a kill or a crash", async () => {
-    const dropped = Log.remote();
+    const dropped = Log.options(witness).remote();
     await ray.get(Hooked.remote(dropped).hello.remote());
     while ((await ray.get(dropped.lines.remote())).length === 0) await collect();
     const lines: unknown[] = [await ray.get(dropped.lines.remote())];
     for (const how of ["terminate", "leave", "kill", "crash"] as const) {
-      const log = Log.options(ownHost(isolation)).remote();
+      const log = Log.options(beside(isolation)).remote();
       const actor = Hooked.remote(log);
       await ray.get(actor.hello.remote());
       if (how === "terminate") await died(actor.__ray_terminate__.remote());
@@ -147,7 +150,7 @@ describe.each(isolations)("lifetime: %s", (isolation) => {
   });
 
   test("test_actor_failures::test_actor_user_shutdown_method: __ray_shutdown__ runs once, after what runs has ended", async () => {
-    const [log, signal] = [Log.remote(), Signal.remote()];
+    const [log, signal] = [Log.options(witness).remote(), Signal.remote()];
     const actor = Hooked.remote(log);
     const running = actor.waitFor.remote(signal);
     await ray.get(signal.reached.remote(1));
@@ -161,7 +164,7 @@ describe.each(isolations)("lifetime: %s", (isolation) => {
   });
 
   test("test_actor_failures::test_actor_ray_shutdown_dont_interfere_with_kill: a kill runs no hook, and what waits fails at once", async () => {
-    const [log, signal] = [Log.remote(), Signal.remote()];
+    const [log, signal] = [Log.options(witness).remote(), Signal.remote()];
     const actor = Hooked.remote(log);
     const running = actor.waitFor.remote(signal);
     await ray.get(signal.reached.remote(1));
@@ -171,7 +174,9 @@ describe.each(isolations)("lifetime: %s", (isolation) => {
   });
 
   test("exitActor gives no value, even if it is caught, and restarts nothing", async () => {
-    const actor = Hooked.options({ maxRestarts: -1, maxTaskRetries: -1 }).remote(Log.remote());
+    const actor = Hooked.options({ maxRestarts: -1, maxTaskRetries: -1 }).remote(
+      Log.options(witness).remote(),
+    );
     for (const ref of [actor.leaveAndCatch.remote(), actor.hello.remote()]) {
       await expect(ray.get(ref)).rejects.toMatchObject({ deathCause: { kind: "exit-actor" } });
     }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Mortal } from "../fixtures/conformance.ts";
-import { initIn, withinAndApart, isOverTls, ownHost } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart, isOverTls, beside } from "../fixtures/isolations.ts";
 
 const caught = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -57,7 +57,7 @@ describe.each(withinAndApart)("restart and retry: %s", (isolation) => {
   });
 
   test("test_actor_retry_1: five retries are six runs, the sixth of which succeeds", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Mortal.remote();
     const call = actor.throwsUntil.options({ maxTaskRetries: 5, retryExceptions: true });
     expect(await ray.get(call.remote(runs, 6))).toBe(6);
@@ -65,21 +65,21 @@ describe.each(withinAndApart)("restart and retry: %s", (isolation) => {
   });
 
   test("test_actor_retry_1: without the policy one run", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Mortal.options({ maxTaskRetries: 5 }).remote();
     await expect(ray.get(actor.throwsUntil.remote(runs, 6))).rejects.toThrow("run 1");
     expect(await ray.get(runs.read.remote())).toBe(1);
   });
 
   test("test_actor_retry_1: when the retries are used up the error comes", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Mortal.options({ maxTaskRetries: 5, retryExceptions: true }).remote();
     await expect(ray.get(actor.throwsUntil.remote(runs, 7))).rejects.toThrow("run 6");
     expect(await ray.get(runs.read.remote())).toBe(6);
   });
 
   test("test_actor_retry_1: the call's option beats the actor's", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Mortal.options({ maxTaskRetries: 5, retryExceptions: true }).remote();
     const once = actor.throwsUntil.options({ maxTaskRetries: 0 });
     await expect(ray.get(once.remote(runs, 3))).rejects.toThrow("run 1");
@@ -89,7 +89,7 @@ describe.each(withinAndApart)("restart and retry: %s", (isolation) => {
   });
 
   test("test_actor_retry_1::test_method_exit_no_over_retry_max_restarts: exits count against restarts and retries", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Mortal.options({
       maxRestarts: 1,
       maxTaskRetries: 5,
@@ -103,13 +103,13 @@ describe.each(withinAndApart)("restart and retry: %s", (isolation) => {
   });
 
   test("test_actor_retry_2::test_method_raise_and_exit: throws and exits together use up the retries", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const options = { maxRestarts: -1, maxTaskRetries: 3, retryExceptions: true };
     const actor = Mortal.options(options).remote();
     const late = await caught(ray.get(actor.throwsAndExits.remote(runs, 9)));
     expect(late).toBeInstanceOf(ray.ActorUnavailableError);
     expect(await ray.get(runs.read.remote())).toBe(4);
-    const enough = Counter.options(ownHost(isolation)).remote();
+    const enough = Counter.options(beside(isolation)).remote();
     expect(await ray.get(actor.throwsAndExits.remote(enough, 4))).toBe(4);
   });
 

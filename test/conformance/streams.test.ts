@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, same, Signal, Stream, StreamReader, UserError } from "../fixtures/conformance.ts";
-import { initIn, withinAndApart, ownHost } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart, beside } from "../fixtures/isolations.ts";
 
 /** What a stream gives, failures as they are. */
 async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {
@@ -38,7 +38,7 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
   });
 
   test("test_actor_retry_2::test_generator_method_retry_exact_times: a retry goes on without repeating an item", async () => {
-    const runs = Counter.options(ownHost(isolation)).remote();
+    const runs = Counter.options(beside(isolation)).remote();
     const actor = Stream.options({ maxRestarts: 1, maxTaskRetries: 1 }).remote();
     expect(await settled(actor.exitOnce.remote(runs))).toEqual([0, 1, 2, 3, 4, 5]);
     expect(await ray.get(runs.read.remote())).toBe(2);

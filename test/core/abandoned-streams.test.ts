@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { double, Endless, endless, type Ended, Never, Notes } from "../fixtures/endless.ts";
+import { together } from "../fixtures/isolation.ts";
 import { sized } from "../fixtures/suite.ts";
 import { seededRandom } from "../servers/seeded.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 const seed = Number(process.env["RAYLING_STREAMS_SEED"] ?? 20_261_125);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { isAlone } from "../fixtures/isolation.ts";
+import { alone, isAlone, together } from "../fixtures/isolation.ts";
 import {
   addOne,
   addOneUnless3,
@@ -10,7 +10,7 @@ import {
   type WorkerClass,
 } from "../fixtures/utilities.ts";
 
-beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
+beforeAll(() => ray.init({ numCpus: 4, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 type Worker = ray.ActorHandle<WorkerClass>;
@@ -320,7 +320,7 @@ describe("the actors of a pool", () => {
   });
 
   test.skipIf(!isAlone)("that died are dropped; the others do the work", async () => {
-    const pool = new ray.ActorPool(workers(2));
+    const pool = new ray.ActorPool([1, 2].map(() => PoolWorker.options(alone).remote()));
     pool.submit((actor, value) => actor.exit.remote(value), 1);
     for (const value of [2, 3, 4]) pool.submit(double, value);
     await expect(pool.getNext()).rejects.toThrow(ray.ActorDiedError);

@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Streaming } from "../fixtures/calls.ts";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { alone, sharesMemory, together } from "../fixtures/isolation.ts";
 import {
   Caller,
   Counter,
@@ -17,7 +17,7 @@ import {
   Meeting,
 } from "../fixtures/actors.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 describe("calls", () => {
@@ -181,8 +181,8 @@ describe("a handle", () => {
   });
 
   test("travels as argument and as result and reaches the same actor", async () => {
-    const caller = Caller.remote();
-    const counter = Counter.remote();
+    const caller = Caller.options(alone).remote();
+    const counter = Counter.options(alone).remote();
     expect(await ray.get(caller.callOther.remote(counter, 3))).toBe(3);
     expect(await ray.get(counter.read.remote())).toBe(3);
     const own = await ray.get(caller.giveOwn.remote());
@@ -191,7 +191,7 @@ describe("a handle", () => {
   });
 
   test("calls another one without the driver, which may be busy meanwhile", async () => {
-    const [caller, counter] = [Caller.remote(), Counter.remote()];
+    const [caller, counter] = [Caller.options(alone).remote(), Counter.options(alone).remote()];
     const folder = mkdtempSync(join(tmpdir(), "rayling-direct-"));
     const done = join(folder, "done");
     try {

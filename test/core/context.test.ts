@@ -4,7 +4,7 @@ import { sharesMemory } from "../fixtures/isolation.ts";
 import { Leaves, LeavesSync, Sees, SeesEnd, seesTask } from "../fixtures/calls.ts";
 import { Log } from "../fixtures/conformance.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, namespace: "here", labels: { zone: "a" } }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, namespace: "here", labels: { zone: "a" } }));
 afterAll(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

@@ -5,7 +5,7 @@ import { drainsAtExit } from "../fixtures/isolation.ts";
 
 let session: ray.SessionInfo;
 beforeAll(async () => {
-  session = await ray.init({ numCpus: 2, metricsPort: 0 });
+  session = await ray.init({ numCpus: 2, prewarm: 0, metricsPort: 0 });
 });
 afterAll(() => ray.shutdown());
 
@@ -214,7 +214,7 @@ describe("metrics of the session", () => {
     await ray.shutdown();
     await expect(ray.init({ metricsToken: "short" })).rejects.toThrow("a token of 32 characters");
     const metricsToken = "0123456789abcdef0123456789abcdef";
-    const { metricsPort } = await ray.init({ metricsPort: 0, metricsToken });
+    const { metricsPort } = await ray.init({ prewarm: 0, metricsPort: 0, metricsToken });
     const ask = async (token: string): Promise<number> => {
       const headers = { authorization: `Bearer ${token}` };
       return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers })).status;

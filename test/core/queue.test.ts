@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { apart, together } from "../fixtures/isolation.ts";
 import { sized } from "../fixtures/suite.ts";
 import {
   consume,
@@ -13,7 +14,7 @@ import {
 } from "../fixtures/utilities.ts";
 import { seededRandom } from "../servers/seeded.ts";
 
-beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
+beforeAll(() => ray.init({ numCpus: 4, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 /** Resolves when a call to that queue that was made before waits inside it, or is over. */
@@ -379,7 +380,7 @@ describe("a call that is cancelled while its answer is under way", () => {
     async ({ kind, recursive }) => {
       await using queue = new ray.Queue<string>({ maxsize: 1 });
       if (kind === "put") await queue.put("kept");
-      const user = QueueUser.options({ numCpus: 0 }).remote();
+      const user = QueueUser.options({ numCpus: 0, ...apart }).remote();
       const call = user.uses.remote(kind, queue);
       await ray.get(user.reached.remote(queue));
       const [started, release] = [cell(), cell()];

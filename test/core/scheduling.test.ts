@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { sharesMemory, together } from "../fixtures/isolation.ts";
 import { keep } from "../fixtures/keep.ts";
 import { sized } from "../fixtures/suite.ts";
 import { echo, Gate, Holder, nested, passGate, placeOfTask, spin } from "../fixtures/scheduling.ts";
@@ -12,7 +12,14 @@ const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
 
 describe("on one node", () => {
   beforeEach(() =>
-    ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 0 }),
+    ray.init({
+      numCpus: 2,
+      numGpus: 1,
+      memory: 1000,
+      resources: { tool: 1 },
+      prewarm: 0,
+      ...together,
+    }),
   );
   afterEach(ray.shutdown);
 
@@ -159,7 +166,7 @@ describe("on one node", () => {
 });
 
 describe("on one CPU", () => {
-  beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
+  beforeEach(() => ray.init({ numCpus: 1, prewarm: 0, ...together }));
   afterEach(ray.shutdown);
 
   test("tasks that wait for tasks do not block each other", async () => {
@@ -175,7 +182,7 @@ describe("over several nodes", () => {
   let nodes: ray.NodeInfo[];
 
   beforeEach(async () => {
-    await ray.init({ numCpus: 0, prewarm: 0 });
+    await ray.init({ numCpus: 0, prewarm: 0, ...together });
     nodes = [];
     for (const zone of ["a", "b", "c"]) {
       nodes.push(await cluster.addNode({ numCpus: 2, labels: { zone, kind: "worker" } }));

@@ -4,7 +4,7 @@ import * as ray from "@rayling/core";
 import { double, Gate, type GateClass, hold, Seer } from "../fixtures/inside.ts";
 import { isAlone, sharesMemory } from "../fixtures/isolation.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, taskEvents: true, stuckWarningMs: 0 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, taskEvents: true, stuckWarningMs: 0 }));
 afterAll(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { sharesMemory, together } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import { countsElsewhere, countTo, Streaming, SyncStreaming } from "../fixtures/calls.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 async function collect<T>(stream: ray.ObjectRefGenerator<T>): Promise<T[]> {

@@ -12,7 +12,7 @@ describe.each(["thread", "process"] as const)("timeline of a real run (%s)", (is
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "rayling-trace-"));
-    await ray.init({ numCpus: 2, taskEvents: true, isolation });
+    await ray.init({ numCpus: 2, prewarm: 0, taskEvents: true, isolation });
     const ordered = Ordered.remote();
     const chain = Chain.remote();
     await ray.get([1, 2, 3].map((value) => ordered.quick.remote(value)));
@@ -133,7 +133,7 @@ describe.each(["thread", "process"] as const)("timeline of a real run (%s)", (is
 });
 
 test("without taskEvents there is nothing in it", async () => {
-  await ray.init({ numCpus: 1 });
+  await ray.init({ numCpus: 1, prewarm: 0 });
   await ray.get(double.remote(1));
   expect(await ray.timeline()).toEqual([]);
   await expect(ray.timeline("/nonexistent/trace.json")).rejects.toMatchObject({

@@ -3,12 +3,12 @@ import { createHistogram } from "node:perf_hooks";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { sharesMemory, together } from "../fixtures/isolation.ts";
 import { Counter, measure } from "../fixtures/actors.ts";
 import { difference } from "../fixtures/same-value.ts";
 import { Point, PointKeeper } from "../fixtures/serialized.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, prewarm: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 let echo: (value: unknown) => Promise<unknown>;

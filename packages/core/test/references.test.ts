@@ -3,7 +3,7 @@ import * as ray from "@rayling/core";
 import { currentCaller } from "./fixtures/runtime.ts";
 import { Keeper } from "./fixtures/keeper.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 test("a ref that an actor keeps stays readable when the driver has dropped it", async () => {
