@@ -15,7 +15,7 @@ const seed = Number(process.env["RAYLING_CHAOS_SEED"] ?? 20_261_121);
 const durationMs = Number(process.env["RAYLING_CHAOS_MS"] ?? sized({ gate: 1500, full: 7000 }));
 const driver = fileURLToPath(new URL("../fixtures/drivers/chaos.ts", import.meta.url));
 const sessions = sized({ gate: 1, full: 3 });
-const actors = sized({ gate: 40, full: 200 });
+const actors = sized({ gate: 24, full: 200 });
 let running: ChildProcess | undefined;
 
 afterAll(() => void running?.kill("SIGKILL"));

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { sharesMemory, together } from "../fixtures/isolation.ts";
 import { CounterClass, Meeting } from "../fixtures/actors.ts";
 import { Busy, divide, Grouped, Several } from "../fixtures/calls.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

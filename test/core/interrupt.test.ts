@@ -17,6 +17,8 @@ import { sized } from "../fixtures/suite.ts";
 
 /** They need no CPU to start. */
 const besides = { numCpus: 0 } as const;
+/** And no host of their own: they hold up others, or note what those do. */
+const witness = { ...besides, isolation: "shared" } as const;
 
 beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -44,9 +46,9 @@ describe.each(["actor", "task"])("running code of a cancelled call: %s", (kind) 
     "that awaits %s: %s, once, and what it does then may await",
     async (what, line) => {
       const handles: Handles = {
-        never: Never.options(besides).remote(),
-        log: Log.options(besides).remote(),
-        done: Signal.options(besides).remote(),
+        never: Never.options(witness).remote(),
+        log: Log.options(witness).remote(),
+        done: Signal.options(witness).remote(),
       };
       const actor = Interrupted.options(besides).remote();
       const call =
@@ -78,7 +80,7 @@ describe("a worker runs one task at a time", () => {
 
   /** Until one has begun, and there was much time for others. */
   async function begun(): Promise<void> {
-    const log = Log.options(besides).remote();
+    const log = Log.options(witness).remote();
     while (noted().length === 0) await ray.get(log.lines.remote());
     for (let round = 0; round < 200; round++) await ray.get(log.lines.remote());
     expect(noted()).toEqual(["begins"]);
@@ -109,7 +111,7 @@ describe("a worker runs one task at a time", () => {
   });
 
   test("also after one that did not wait to the end for what it waited for", async () => {
-    const never = Never.options(besides).remote();
+    const never = Never.options(witness).remote();
     // A worker takes the next one, too, if it has loaded what they need.
     expect(await ray.get(givesUp.remote({ never }))).toBe("gave up");
     const last = stubborn.remote(notes(), end(), givesUp.remote({ never }));

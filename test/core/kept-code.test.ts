@@ -16,16 +16,25 @@ import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
-import { Programs } from "../fixtures/program.ts";
+import { type Printed, Programs } from "../fixtures/program.ts";
 import { sized } from "../fixtures/suite.ts";
 
 let programs: Programs;
 let folder: string;
+/** What a first program has left, for those that come after one. */
+let filled: string;
+let firstRun: Printed;
 
 beforeAll(async () => {
   programs = await Programs.make();
+  filled = await mkdtemp(join(tmpdir(), "kept-code-"));
+  const env = { NODE_COMPILE_CACHE: filled, NODE_DISABLE_COMPILE_CACHE: undefined };
+  firstRun = await programs.run({ files, args: ["2"], env });
 });
-afterAll(() => programs.remove());
+afterAll(async () => {
+  await programs.remove();
+  await rm(filled, { recursive: true, force: true });
+});
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "kept-code-"));
   vi.stubEnv("NODE_COMPILE_CACHE", folder);
@@ -82,8 +91,12 @@ async function kept(): Promise<string[]> {
   return names.filter((name) => name.endsWith(".rayling")).map((name) => join(folder, name));
 }
 
+/** The directory is as after a first program. */
+const fill = (): Promise<void> => cp(filled, folder, { recursive: true, preserveTimestamps: true });
+
 test("once for all programs and hosts of a version", async () => {
-  expect((await programs.run({ files, args: ["1"] })).lines).toEqual([right]);
+  expect(firstRun.lines).toEqual([right]);
+  await fill();
   const keptFiles = await kept();
   expect(keptFiles.map((one) => basename(one)).toSorted()).toEqual([
     expect.stringMatching(/^core-[0-9A-F]+\.js\.driver\.rayling$/),
@@ -117,7 +130,7 @@ await ray.shutdown();
 `;
   const looks = `import { workerData } from "node:worker_threads";
 ${probe.replace("nothing(): void {}", "loaded() { const { kept, place } = workerData.compiled ?? {}; return { bytes: kept?.code.length > 100_000, path: place?.path }; }")}`;
-  await programs.run({ files, args: ["1"] });
+  await fill();
   const [path = ""] = (await kept()).filter((one) => one.includes(".thread."));
   const { lines } = await programs.run({
     files: { "main.ts": later, "probe.ts": looks },
@@ -139,7 +152,8 @@ test("by threads that begin with it, whatever link leads there, and no other cop
 const copy = await import(process.env.COPY ?? "");
 if (copy.init === ray.init) throw new Error("it is no other copy");
 `;
-  for (const flags of [[], ["--preserve-symlinks"], ["--preserve-symlinks-main"]]) {
+  const links = [["--preserve-symlinks"], ["--preserve-symlinks-main"]];
+  for (const flags of [[], ...sized({ gate: links.slice(0, 1), full: links })]) {
     const isPlain = flags.length === 0;
     for (const isolation of sized({
       gate: isPlain ? ["thread", "process"] : ["thread"],
@@ -165,14 +179,14 @@ process.stdout.write(JSON.stringify(await ray.get(await ray.put(1))), () => proc
 
 test("by a host in a process of its own, too", async () => {
   const own = program.replace('isolation: "thread"', 'isolation: "process"');
-  const { lines } = await programs.run({ files: { ...files, "main.ts": own }, args: ["1"] });
+  const { lines } = await programs.run({ files: { ...files, "main.ts": own }, args: ["2"] });
   expect(lines).toEqual([right]);
   const kinds = (await kept()).map((one) => /[a-z]+(?=\.rayling)/.exec(one)?.[0] ?? one);
   expect(kinds.toSorted((one, other) => one.localeCompare(other))).toEqual(["driver", "process"]);
 });
 
 test("anew where V8 refuses what is there", async () => {
-  await programs.run({ files, args: ["1"] });
+  await fill();
   const keptFiles = await kept();
   const wholes = await Promise.all(keptFiles.map((one) => readFile(one)));
   const damaged =
@@ -192,7 +206,7 @@ test("anew where V8 refuses what is there", async () => {
       keptFiles.map((one, at) => writeFile(one, broken(wholes[at] ?? Buffer.of()))),
     );
     const numbers = await Promise.all(keptFiles.map(async (one) => String((await stat(one)).ino)));
-    const { lines, told } = await programs.run({ files, args: ["1", ...numbers] });
+    const { lines, told } = await programs.run({ files, args: ["2", ...numbers] });
     expect(lines).toEqual([right]);
     expect(told).toBe("");
     const sizes = await Promise.all(keptFiles.map(async (one) => (await stat(one)).size));
@@ -224,16 +238,15 @@ test("not without addons, where the file is a module like any other", async () =
   expect(lines).toEqual([right]);
   expect(await kept()).toEqual([]);
   // A thread of its own alone: it begins with another file than those of a driver with addons.
-  for (const runtimeEnv of [
-    { execArgv: ["--no-addons"] },
-    { env: { NODE_OPTIONS: "--conditions=built --no-addons" } },
-  ]) {
-    const main = program.replace(
-      'isolation: "thread"',
-      `isolation: "thread", runtimeEnv: ${JSON.stringify(runtimeEnv)}`,
-    );
-    expect((await programs.run({ files: { ...files, "main.ts": main } })).lines).toEqual([right]);
-  }
+  const main = program.replace(
+    'const actor = Probe.options({ isolation: "thread" }).remote();',
+    `const without = (runtimeEnv) => Probe.options({ isolation: "thread", runtimeEnv }).remote();
+const other = without({ env: { NODE_OPTIONS: "--conditions=built --no-addons" } });
+console.log(JSON.stringify(await ray.get(other.look.remote(await ray.put([1, 2])))));
+const actor = without({ execArgv: ["--no-addons"] });`,
+  );
+  const both = await programs.run({ files: { ...files, "main.ts": main } });
+  expect(both.lines).toEqual([right, right]);
 });
 
 /** Loads a file as the package does, and keeps what is compiled: late, early (of a short program) or not. */

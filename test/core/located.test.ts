@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "rayling";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { drainsAtExit } from "../fixtures/isolation.ts";
+import { drainsAtExit, isOverAgent } from "../fixtures/isolation.ts";
 import { markOf } from "../fixtures/objects.ts";
+import { inFull } from "../fixtures/suite.ts";
 import { addOne, Maker, makeNoted, Press, Shelf } from "../fixtures/makers.ts";
 
 const MiB = 1024 * 1024;
@@ -164,6 +165,11 @@ describe("what a process has made is handed over", () => {
 });
 
 describe("when the process that kept a value is gone", () => {
+  /** For what its owner decides by itself. */
+  const byOwner = test.runIf(
+    !isOverAgent || inFull("the owner decides alike for processes of an agent and its own ones"),
+  );
+
   test("on one CPU too, however many have to be made again", async () => {
     await ray.shutdown();
     await ray.init({ numCpus: 1, prewarm: 0 });
@@ -200,7 +206,7 @@ describe("when the process that kept a value is gone", () => {
     expect(await ray.get([asArgument, inside])).toEqual([3, [3]]);
   });
 
-  test("one whose task may not run again is lost, and says why", async () => {
+  byOwner("one whose task may not run again is lost, and says why", async () => {
     const ref = await made(makeNoted.options({ maxRetries: 0 }).remote(notes, 3, MiB));
     await endWorkers();
     const error = await rejection(ref);
@@ -214,7 +220,7 @@ describe("when the process that kept a value is gone", () => {
     expect(noted()).toHaveLength(1);
   });
 
-  test("a task is run again as often as maxRetries allows", async () => {
+  byOwner("a task is run again as often as maxRetries allows", async () => {
     const ref = await made(makeNoted.options({ maxRetries: 1 }).remote(notes, 3, MiB));
     const reader = Maker.remote();
     await endWorkers();
@@ -233,7 +239,7 @@ describe("when the process that kept a value is gone", () => {
     expect(await ray.get([press.read.remote(value), press.read.remote(value)])).toEqual([5, 5]);
   });
 
-  test("an actor's result is lost without retries, and made again with them", async () => {
+  byOwner("an actor's result is lost without retries, and made again with them", async () => {
     const once = Maker.remote();
     const lost = await made(once.make.remote(1, MiB));
     await expect(ray.get(once.end.remote())).rejects.toThrow(ray.ActorDiedError);
@@ -247,14 +253,14 @@ describe("when the process that kept a value is gone", () => {
     expect(await ray.get(again.pid.remote())).not.toBe(pid);
   });
 
-  test("what an actor put is lost with it: put is not run again", async () => {
+  byOwner("what an actor put is lost with it: put is not run again", async () => {
     const maker = Maker.remote();
     const { ref } = await ray.get(maker.put.remote(1, MiB));
     await expect(ray.get(maker.exit.remote())).rejects.toThrow(ray.ActorDiedError);
     expect(await rejection(ref)).toBeInstanceOf(ray.OwnerDiedError);
   });
 
-  test("a task whose argument was put, used and dropped cannot be run again", async () => {
+  byOwner("a task whose argument was put, used and dropped cannot be run again", async () => {
     const ref = await made(madeOfDroppedPut());
     globalThis.gc?.();
     await new Promise((resolve) => setImmediate(resolve));

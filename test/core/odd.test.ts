@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { isAlone, sharesMemory } from "../fixtures/isolation.ts";
+import { isAlone, sharesMemory, together } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import {
   Barrier,
@@ -15,8 +15,11 @@ import {
   waitForGate,
 } from "../fixtures/odd.ts";
 
-beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
-afterEach(() => ray.shutdown());
+/** A session for each case, which may end it or leave it as it likes. */
+function ownSession(): void {
+  beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
+  afterEach(() => ray.shutdown());
+}
 
 const sharedCell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
 const isSet = async (cell: Int32Array): Promise<void> => {
@@ -24,6 +27,9 @@ const isSet = async (cell: Int32Array): Promise<void> => {
 };
 
 describe("whatever user code throws or returns", () => {
+  beforeAll(() => ray.init({ numCpus: 1, prewarm: 0, ...together }));
+  afterAll(() => ray.shutdown());
+
   test.each(oddNames)("%s: the call fails with an Error and the actor lives on", async (name) => {
     const odd = Odd.remote();
     await expect(ray.get(odd.does.remote(name))).rejects.toBeInstanceOf(Error);
@@ -51,6 +57,8 @@ describe("whatever user code throws or returns", () => {
 });
 
 describe("nothing waits for ever", () => {
+  ownSession();
+
   test("calls that wait for each other all reach the actor, however big their arguments are", async () => {
     const barrier = Barrier.remote();
     const load = ray.put(new Float32Array(256 * 1024));
@@ -127,6 +135,8 @@ describe("nothing waits for ever", () => {
 });
 
 describe("large calls", () => {
+  ownSession();
+
   test("take more refs than two bytes can count", async () => {
     const one = ray.put(1);
     const many = Array.from({ length: 70_000 }, () => one);
@@ -138,6 +148,8 @@ describe("large calls", () => {
 });
 
 describe("options of calls", () => {
+  ownSession();
+
   test("are checked like all others", async () => {
     const odd = Odd.remote();
     expect(() => odd.hello.options({ maxTaskRetires: 3 } as never)).toThrow(
@@ -150,22 +162,26 @@ describe("options of calls", () => {
   });
 });
 
-test("what is of a session that has ended is refused by its name, and starts nothing", async () => {
-  const ended = "belongs to a session that has ended";
-  const odd = Odd.remote();
-  const ready = odd.hello.remote();
-  await ray.get(ready);
-  const stored = ray.put(1);
-  await ray.shutdown();
-  await expect(ray.kill(odd)).rejects.toThrow(ended);
-  await expect(ray.get(ready)).rejects.toThrow(`ObjectRef(${ready.id}) of Odd.hello ${ended}`);
-  await expect(ray.get([stored])).rejects.toThrow(ray.RaySystemError);
-  await expect(ray.wait([stored])).rejects.toThrow(ended);
-  expect(() => ray.cancel(ready)).toThrow(ended);
-  expect(ray.isInitialized()).toBe(false);
-  await ray.init({ numCpus: 1, prewarm: 0 });
-  await expect(ray.get(stored)).rejects.toThrow(ended);
-  await expect(ray.wait([ray.put(2), stored])).rejects.toThrow(ended);
-  for (const old of [stored, odd]) expect(() => ray.put({ old })).toThrow(ended);
-  await expect(ray.kill(odd)).rejects.toThrow(ended);
+describe("a session that has ended", () => {
+  ownSession();
+
+  test("what is of a session that has ended is refused by its name, and starts nothing", async () => {
+    const ended = "belongs to a session that has ended";
+    const odd = Odd.remote();
+    const ready = odd.hello.remote();
+    await ray.get(ready);
+    const stored = ray.put(1);
+    await ray.shutdown();
+    await expect(ray.kill(odd)).rejects.toThrow(ended);
+    await expect(ray.get(ready)).rejects.toThrow(`ObjectRef(${ready.id}) of Odd.hello ${ended}`);
+    await expect(ray.get([stored])).rejects.toThrow(ray.RaySystemError);
+    await expect(ray.wait([stored])).rejects.toThrow(ended);
+    expect(() => ray.cancel(ready)).toThrow(ended);
+    expect(ray.isInitialized()).toBe(false);
+    await ray.init({ numCpus: 1, prewarm: 0 });
+    await expect(ray.get(stored)).rejects.toThrow(ended);
+    await expect(ray.wait([ray.put(2), stored])).rejects.toThrow(ended);
+    for (const old of [stored, odd]) expect(() => ray.put({ old })).toThrow(ended);
+    await expect(ray.kill(odd)).rejects.toThrow(ended);
+  });
 });

@@ -7,6 +7,7 @@ import { build, type BuildOptions } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { ended, prelude, Programs } from "../fixtures/program.ts";
+import { isFull, sized } from "../fixtures/suite.ts";
 
 let programs: Programs;
 beforeAll(async () => {
@@ -136,22 +137,32 @@ describe("TypeScript that Node cannot strip is refused with its line and what to
     ],
   };
 
-  test.each(Object.entries(cases))("%s", async (_, [code, why]) => {
+  test(Object.keys(cases).join(", "), async () => {
+    const codes = Object.values(cases);
+    const modules = codes.map(([code], index) => [
+      `${index}/kinds.ts`,
+      `// The second line is wrong.\n${code}\nexport const run = (): number => 1;\n`,
+    ]);
     const { lines } = await programs.run({
       files: {
-        // The driver has it from elsewhere, as under a loader of its own.
+        // The driver has them from elsewhere, as under a loader of its own.
         "main.mjs": `${prelude}${told}
-const module = new URL("kinds.ts", import.meta.url);
-const run = ray.remote(() => 1, { module, exportName: "run" });
-const Actor = ray.remote(class { run() { return 1; } }, { module, exportName: "Actor" });
-say(await told([run.remote(), Actor.remote().run.remote()]));
+for (let index = 0; index < ${codes.length}; index++) {
+  const module = new URL(index + "/kinds.ts", import.meta.url);
+  const run = ray.remote(() => 1, { module, exportName: "run" });
+  const Actor = ray.remote(class { run() { return 1; } }, { module, exportName: "Actor" });
+  if (isDriver) say(await told([run.remote(), Actor.remote().run.remote()]));
+}
 ${ended}`,
-        "kinds.ts": `// The second line is wrong.\n${code}\nexport const run = (): number => 1;\n`,
+        ...(Object.fromEntries(modules) as Readonly<Record<string, string>>),
       },
     });
-    const refused = expect.stringMatching(why) as string;
-    expect(lines).toEqual([[refused, refused]]);
-    expect((lines as string[][])[0]?.[0]).toContain('execArgv: ["--import=tsx"]');
+    expect(lines).toHaveLength(codes.length);
+    for (const [index, [, why]] of codes.entries()) {
+      const refused = expect.stringMatching(why) as string;
+      expect(lines[index]).toEqual([refused, refused]);
+      expect((lines as string[][])[index]?.[0]).toContain('execArgv: ["--import=tsx"]');
+    }
   });
 
   test("imports that only a loader finds, and calls of test runners that workers lack, say so", async () => {
@@ -200,8 +211,10 @@ after(() => ray.shutdown());
       'import { createRequire } from "node:module";\nconst test = createRequire(import.meta.url)("node:test");\nconst { after, describe, it } = test;',
   };
 
-  test.each(Object.entries(imports))("that %s runs no test in hosts", async (_, prefix) => {
-    for (const flags of [[], ["--test", "--test-reporter=tap"]]) {
+  test.each(Object.entries(imports))("that %s runs no test in hosts", async (how, prefix) => {
+    // Run by itself or by a runner: how it imports the module is the same to both.
+    const byRunner = how === "imports names" || isFull ? [["--test", "--test-reporter=tap"]] : [];
+    for (const flags of [[], ...byRunner]) {
       const { stdout } = await programs.run({ files: files(prefix), flags });
       // A reporter puts what a test prints behind a "#".
       const said = stdout.split("\n").map((line) => line.replace(/^# /, ""));
@@ -287,6 +300,10 @@ main();
       "CommonJS, minified": { format: "cjs", minify: true },
     };
 
+  // Neither format knows whether names are short: the gate has each in one way.
+  const inGate = ["an ES module", "CommonJS, minified"];
+  const bundles = Object.entries(kindsOfBundle).filter(([kind]) => isFull || inGate.includes(kind));
+
   /** Its text. */
   async function bundle(options: BuildOptions): Promise<string> {
     const folder = await programs.write(files);
@@ -305,7 +322,7 @@ main();
     return outputFiles[0]?.text ?? "";
   }
 
-  test.each(Object.entries(kindsOfBundle))(
+  test.each(bundles)(
     "that leaves the package out works like any script: %s",
     async (_, options) => {
       const name = options.format === "cjs" ? "main.cjs" : "main.mjs";
@@ -315,7 +332,7 @@ main();
     },
   );
 
-  test.each(Object.entries(kindsOfBundle))(
+  test.each(bundles)(
     "that holds the package says in one line how to leave it out: %s",
     async (_, options) => {
       const name = options.format === "cjs" ? "main.cjs" : "main.mjs";
@@ -379,23 +396,26 @@ export const tasks = [
 `;
   const getter = `Object.defineProperty(Error, "prepareStackTrace", { get: () => undefined });`;
   const pair = `let own; Object.defineProperty(Error, "prepareStackTrace", { get: () => own, set: (made) => { own = made; } });`;
-  test.each([getter, pair])("and that stays as it was: %s", async (accessor) => {
-    const { lines, told: said } = await programs.run({
-      files: {
-        "main.ts": `${prelude}
+  test.each(sized({ gate: [pair], full: [getter, pair] }))(
+    "and that stays as it was: %s",
+    async (accessor) => {
+      const { lines, told: said } = await programs.run({
+        files: {
+          "main.ts": `${prelude}
 if (isDriver) { ${accessor} }
 const { one } = await import("./one.ts");
 say([typeof new Error("stack").stack, ...(await outcomes([one.remote()]))]);
 ${ended}`,
-        "one.ts": `import * as ray from "@rayling/core";
+          "one.ts": `import * as ray from "@rayling/core";
 export const one = ray.remote(() => 1);
 //# sourceURL=file:///elsewhere/one.ts
 `,
-      },
-    });
-    expect(said).toBe("");
-    expect(lines).toEqual([["string", 1]]);
-  });
+        },
+      });
+      expect(said).toBe("");
+      expect(lines).toEqual([["string", 1]]);
+    },
+  );
 
   test.each(["nothing", "the same text"])(
     "and its hosts, which have none, agree on places: %s",

@@ -74,7 +74,7 @@ async function newTies(): Promise<Ties> {
 afterEach(() => ties?.close());
 
 describe("an actor in a process", () => {
-  beforeAll(() => ray.init({ numCpus: 4, prewarm: 1, isolation: "thread" }));
+  beforeAll(() => ray.init({ numCpus: 4, prewarm: 0, isolation: "thread" }));
   afterAll(() => ray.shutdown());
 
   test("has a process of its own, and so has every other; a task too", async () => {

@@ -5,6 +5,7 @@ import { afterAll, assert, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { type Found, Heir, heir, type HeirClass, type Start } from "../fixtures/heirs.ts";
 import { Permitted, readFile } from "../fixtures/permitted.ts";
+import { sized } from "../fixtures/suite.ts";
 import { Resident } from "../fixtures/processes.ts";
 
 let folder: string;
@@ -12,7 +13,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-env-"));
   await writeFile(join(folder, "given.txt"), "given");
   await writeFile(join(folder, "bad.mjs"), "throw new RangeError('preload failed')");
-  await ray.init({ numCpus: 4, prewarm: 1 });
+  await ray.init({ numCpus: 4, prewarm: 0 });
 });
 afterAll(async () => {
   await ray.shutdown();
@@ -30,8 +31,14 @@ describe.each(["thread", "process"] as const)("in a %s, permissions", (isolation
   const allowed = (permissions: ray.Permissions): typeof Permitted =>
     Permitted.options({ isolation, runtimeEnv: { permissions } });
 
+  /** What has no rights of its own; each case has another use of it. */
+  let strict: ReturnType<typeof Permitted.remote>;
+  beforeAll(() => {
+    strict = allowed({}).remote();
+  });
+
   test("let it run its own module and no more", async () => {
-    const actor = allowed({}).remote();
+    const actor = strict;
     expect(await ray.get(actor.echo.remote({ a: [1] }))).toEqual({ a: [1] });
     const outside = "/etc/hostname";
     for (const ref of [
@@ -63,7 +70,7 @@ describe.each(["thread", "process"] as const)("in a %s, permissions", (isolation
   });
 
   test("leave calls to others, and large values, as they are", async () => {
-    const [left, right] = [allowed({}).remote(), allowed({}).remote()];
+    const [left, right] = [strict, allowed({}).remote()];
     const plain = Permitted.options({ isolation }).remote();
     expect(await ray.get([left.ask.remote(right), plain.ask.remote(left)])).toEqual([
       "asked",
@@ -122,16 +129,24 @@ describe("execArgv", () => {
     },
   );
 
-  test.each(
-    (["thread", "process"] as const).flatMap((isolation) =>
-      ["none", "warn-with-error-code"].map((mode) => [isolation, mode] as const),
-    ),
-  )("lets an actor in a %s live on with --unhandled-rejections=%s", async (isolation, mode) => {
-    const runtimeEnv = { execArgv: [`--unhandled-rejections=${mode}`] };
-    const actor = Resident.options({ isolation, runtimeEnv }).remote();
-    await ray.get(actor.reject.remote("nobody hears of it"));
-    expect(await ray.get(actor.echo.remote(1))).toBe(1);
-  });
+  // Each mode and each isolation once: what is done with the flag is the same for all.
+  const modes = [
+    ["thread", "none"],
+    ["process", "warn-with-error-code"],
+  ] as const;
+  const others = [
+    ["thread", "warn-with-error-code"],
+    ["process", "none"],
+  ] as const;
+  test.each(sized({ gate: [...modes], full: [...modes, ...others] }))(
+    "lets an actor in a %s live on with --unhandled-rejections=%s",
+    async (isolation, mode) => {
+      const runtimeEnv = { execArgv: [`--unhandled-rejections=${mode}`] };
+      const actor = Resident.options({ isolation, runtimeEnv }).remote();
+      await ray.get(actor.reject.remote("nobody hears of it"));
+      expect(await ray.get(actor.echo.remote(1))).toBe(1);
+    },
+  );
 
   test("that a thread cannot have is a RuntimeEnvSetupError; a process can", async () => {
     const runtimeEnv = { execArgv: ["--max-old-space-size=64"] };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory, together } from "../fixtures/isolation.ts";
 import { keep } from "../fixtures/keep.ts";
@@ -10,17 +10,17 @@ const free = async (name: string): Promise<number | undefined> =>
 const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
   (await ray.wait([ref], { timeoutMs: 200 })).ready.length === 1;
 
+const oneNode: ray.InitOptions = {
+  numCpus: 2,
+  numGpus: 1,
+  memory: 1000,
+  resources: { tool: 1 },
+  prewarm: 0,
+  ...together,
+};
+
 describe("on one node", () => {
-  beforeEach(() =>
-    ray.init({
-      numCpus: 2,
-      numGpus: 1,
-      memory: 1000,
-      resources: { tool: 1 },
-      prewarm: 0,
-      ...together,
-    }),
-  );
+  beforeEach(() => ray.init(oneNode));
   afterEach(ray.shutdown);
 
   test("more actors than CPUs wait, and run when others have ended", async () => {
@@ -47,34 +47,19 @@ describe("on one node", () => {
     expect(await ray.get(late)).toBe("pong");
   });
 
-  test.each([
-    [{ numGpus: 0.5 }, { CPU: 1, GPU: 0.5 }],
-    [{ resources: { tool: 0.25 } }, { CPU: 1, tool: 0.75 }],
-    [
-      { numCpus: 0, resources: { tool: 1 } },
-      { CPU: 2, tool: 0 },
-    ],
-    [{ memory: 400 }, { CPU: 2, memory: 600 }],
-    [{ numCpus: 0.3 }, { CPU: 1.7 }],
-  ])("an actor that asks for %j leaves %j", async (options, left) => {
-    const actor = keep(Holder.options(options).remote());
-    await ray.get(actor.ping.remote());
-    expect(await ray.availableResources()).toMatchObject(left);
-    await ray.kill(actor);
-    expect(await ray.availableResources()).toEqual(await ray.clusterResources());
-  });
-
   test.runIf(sharesMemory)("as many fractions run at once as fit, exactly", async () => {
     const gate = keep(Gate.remote());
     const cell = new Int32Array(new SharedArrayBuffer(4));
-    const tasks = Array.from({ length: 11 }, () =>
-      passGate.options({ numCpus: 0, resources: { tool: 0.1 } }).remote(cell, gate),
+    // Neither is a binary fraction; each task is a worker.
+    const [tool, most] = sized<[number, number]>({ gate: [0.2, 5], full: [0.1, 10] });
+    const tasks = Array.from({ length: most + 1 }, () =>
+      passGate.options({ numCpus: 0, resources: { tool } }).remote(cell, gate),
     );
-    expect(await ray.get(gate.arrived.remote(10))).toBe(10);
+    expect(await ray.get(gate.arrived.remote(most))).toBe(most);
     expect(await free("tool")).toBe(0);
     Atomics.store(cell, 0, 1);
     Atomics.notify(cell, 0);
-    expect(await ray.get(tasks)).toHaveLength(11);
+    expect(await ray.get(tasks)).toHaveLength(most + 1);
     expect(await free("tool")).toBe(1);
   });
 
@@ -162,6 +147,29 @@ describe("on one node", () => {
       labels: { "ray.io/node-id": node?.nodeId },
       deathReason: undefined,
     });
+  });
+});
+
+/** Each gives back what it had. */
+describe("on one node that is as it was before each", () => {
+  beforeAll(() => ray.init(oneNode));
+  afterAll(ray.shutdown);
+
+  test.each([
+    [{ numGpus: 0.5 }, { CPU: 1, GPU: 0.5 }],
+    [{ resources: { tool: 0.25 } }, { CPU: 1, tool: 0.75 }],
+    [
+      { numCpus: 0, resources: { tool: 1 } },
+      { CPU: 2, tool: 0 },
+    ],
+    [{ memory: 400 }, { CPU: 2, memory: 600 }],
+    [{ numCpus: 0.3 }, { CPU: 1.7 }],
+  ])("an actor that asks for %j leaves %j", async (options, left) => {
+    const actor = keep(Holder.options(options).remote());
+    await ray.get(actor.ping.remote());
+    expect(await ray.availableResources()).toMatchObject(left);
+    await ray.kill(actor);
+    expect(await ray.availableResources()).toEqual(await ray.clusterResources());
   });
 });
 

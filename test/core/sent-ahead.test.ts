@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
+import { sized } from "../fixtures/suite.ts";
 import { nap, Pair, sizeOf, step, type StepOptions } from "../fixtures/sent-ahead.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
@@ -53,7 +54,7 @@ describe("tasks that are sent ahead", () => {
 
   test("are shared by all workers when they turn out to take longer", async () => {
     const pair = Pair.remote();
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < sized({ gate: 2, full: 5 }); round++) {
       // Two workers are there.
       await ray.get([1, 2].map((value) => once.remote(value, { act: "meet", pair })));
       for (let known = 0; known < 60; known++)
@@ -100,7 +101,7 @@ describe("tasks that are sent ahead", () => {
 describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
   test.each(["hold", "hold its thread"] as const)("runs on another worker: %s", async (act) => {
     await warmUp(once);
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < sized({ gate: 3, full: 5 }); round++) {
       const [begun, release] = [cell(), cell()];
       const held = once.remote(1, { act, begun, release });
       const behind = Array.from({ length: 20 }, (_, index) => once.remote(index));
@@ -114,7 +115,7 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
   test("of some milliseconds, too, goes to who is idle, and runs once", async () => {
     const work = { act: "work" } as const;
     await ray.get(Array.from({ length: 100 }, (_, index) => once.remote(index, work)));
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < sized({ gate: 5, full: 10 }); round++) {
       const release = cell();
       const counts = Array.from({ length: 12 }, cell);
       const refs = counts.map((begun, index) =>
@@ -161,7 +162,7 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
   const counted = (counts: readonly Int32Array[]): number[] => counts.map(([count]) => count ?? -1);
 
   test("runs once, whatever holds the driver's thread meanwhile", async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < sized({ gate: 5, full: 10 }); round++) {
       await warmUp(once);
       const release = cell();
       const { refs, counts } = await countedSteps(34, { 1: { act: "hold its thread", release } });
@@ -175,7 +176,7 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
   });
 
   test("that crashes is the one that fails, though earlier answers are not read", async () => {
-    for (let round = 0; round < 6; round++) {
+    for (let round = 0; round < sized({ gate: 3, full: 6 }); round++) {
       await warmUp(once);
       const release = cell();
       const acts = { 9: { act: "hold its thread", release }, 10: { act: "crash" } } as const;
@@ -191,7 +192,7 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
   });
 
   test("goes on when the one before it has ended and is cancelled by force", async () => {
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < sized({ gate: 2, full: 4 }); round++) {
       await warmUp(once);
       const [first, second, begun] = [cell(), cell(), cell()];
       const ended = once.remote(1, { act: "hold its thread", release: first });

@@ -40,13 +40,13 @@ test.each(["thread", "process", "shared"] as const)(
 );
 
 test("actors that share a thread have those of the session", async () => {
-  await ray.init({ numCpus: 2, runtimeEnv: session });
+  await ray.init({ numCpus: 2, prewarm: 0, runtimeEnv: session });
   const shared = Resident.options({ isolation: "shared" }).remote();
   expect(await ray.get(shared.environment.remote("SESSION"))).toBe("all");
 });
 
 test("other parts are those of the actor, where it has some", async () => {
-  await ray.init({ numCpus: 2, runtimeEnv: { execArgv: ["--stack-trace-limit=7"] } });
+  await ray.init({ numCpus: 2, prewarm: 0, runtimeEnv: { execArgv: ["--stack-trace-limit=7"] } });
   const plain = Permitted.options({ isolation: "process" }).remote();
   expect(await ray.get(plain.flags.remote())).toContain("--stack-trace-limit=7");
   const runtimeEnv = { execArgv: ["--stack-trace-limit=9"] };

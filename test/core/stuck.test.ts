@@ -6,7 +6,7 @@ import { Asking, double, Gate, type GateClass, hold, Ordered } from "../fixtures
 afterEach(() => ray.shutdown());
 
 const start = (stuckWarningMs = 30): Promise<ray.SessionInfo> =>
-  ray.init({ numCpus: 1, prewarm: 1, stuckWarningMs });
+  ray.init({ numCpus: 1, prewarm: 0, stuckWarningMs });
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
 const becomes = async (of: Int32Array, value: number): Promise<void> => {
   for (let now = Atomics.load(of, 0); now !== value; now = Atomics.load(of, 0)) {

@@ -337,7 +337,7 @@ describe.each(endpoints)("$name", ({ name, open, hasPage }) => {
     ),
   )("outlives clients without a token that ask for %s, and reset", async (_, changes) => {
     const bytes = request({ authorization: undefined, staysOpen: true, ...changes });
-    for (let count = 0; count < 40; count++) {
+    for (let count = 0; count < sized({ gate: 20, full: 40 }); count++) {
       const socket = connect(endpoint.port, "127.0.0.1");
       await once(socket, "connect");
       // Every second one resets behind another request, whose answer is under way.

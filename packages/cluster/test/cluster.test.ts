@@ -88,11 +88,18 @@ afterAll(() => {
 describe("machines with an agent", () => {
   let one: AgentProcess;
   let two: AgentProcess;
+  /** On a machine with another name, another time and more processors. */
+  let elsewhereAddress: string;
   beforeAll(async () => {
+    const { NODE_OPTIONS = "" } = process.env;
+    const preloads = ["other-machine", "clock-behind"].map((name) => `--import ${fixture(name)}`);
+    const env = { NODE_OPTIONS: [NODE_OPTIONS, ...preloads].join(" ") };
+    const started = start("agent-main", ["far", "1"], env);
     [one, two] = await Promise.all([agentProcess("one"), agentProcess("two")]);
+    [, elsewhereAddress] = await started;
   });
   const init = (): Promise<ray.SessionInfo> =>
-    ray.init({ numCpus: 1, nodes: [one.address, two.address] });
+    ray.init({ numCpus: 1, prewarm: 0, nodes: [one.address, two.address] });
 
   test("are nodes of the session, with what they have", async () => {
     await init();
@@ -105,14 +112,11 @@ describe("machines with an agent", () => {
   });
 
   test("say what machine they are on", async () => {
-    const { NODE_OPTIONS = "" } = process.env;
-    const options = { NODE_OPTIONS: `${NODE_OPTIONS} --import ${fixture("other-machine")}` };
-    const [child, address] = await start("agent-main", ["far", "1"], options);
-    await ray.init({ numCpus: 0, nodes: [address.replace("127.0.0.1", "localhost")] });
-    const [own, far] = await ray.nodes();
+    await ray.init({ numCpus: 0, nodes: [elsewhereAddress.replace("127.0.0.1", "localhost")] });
+    const [own, there] = await ray.nodes();
     expect(own).toMatchObject({ nodeManagerHostname: hostname() });
     expect(own?.nodeManagerAddress).toMatch(/^[\d.]+$/);
-    expect(far).toMatchObject({
+    expect(there).toMatchObject({
       nodeName: "far",
       nodeManagerHostname: "elsewhere",
       nodeManagerAddress: "localhost",
@@ -121,13 +125,10 @@ describe("machines with an agent", () => {
       own?.nodeManagerAddress,
       "localhost",
     ]);
-    const node = new RemoteNode(address, { driverId: "driver-x", network: {} });
+    const node = new RemoteNode(elsewhereAddress, { driverId: "driver-x", network: {} });
     // By which it is known how many hosts can start there side by side.
     expect(await node.offer).toMatchObject({ hostname: "elsewhere", parallelism: 64 });
     await node.close();
-    await ray.shutdown();
-    child.kill();
-    await once(child, "exit");
   });
 
   test("run actors in processes that their agents start, and these reach each other and the driver's own", async () => {
@@ -211,21 +212,13 @@ describe("machines with an agent", () => {
   });
 
   test("may have another time", async () => {
-    const { NODE_OPTIONS = "" } = process.env;
-    const options = { NODE_OPTIONS: `${NODE_OPTIONS} --import ${fixture("clock-behind")}` };
-    const [child, address] = await start("agent-main", ["yesterday", "1"], options);
-    const { child: other, address: otherAddress } = await agentProcess("today");
-    await ray.init({ numCpus: 0, nodes: [address, otherAddress] });
-    const far = Far.options(on(await nodeNamed("yesterday"))).remote();
-    const near = Far.options(on(await nodeNamed("today"))).remote();
-    const [then, now] = await ray.get([far.now.remote(), near.now.remote()]);
+    await ray.init({ numCpus: 0, nodes: [elsewhereAddress, one.address] });
+    const late = Far.options(on(await nodeNamed("far"))).remote();
+    const near = Far.options(on(await nodeNamed("one"))).remote();
+    const [then, now] = await ray.get([late.now.remote(), near.now.remote()]);
     expect(now - then).toBeGreaterThan(80_000_000);
-    expect((await ray.get(near.addManyTo.remote(far, 1000))).at(-1)).toBe(1000);
-    expect(await ray.get(near.sum.remote(far.fill.remote(100_000, 2)))).toBe(200_000);
-    await ray.shutdown();
-    other.kill();
-    child.kill();
-    await once(child, "exit");
+    expect((await ray.get(near.addManyTo.remote(late, 1000))).at(-1)).toBe(1000);
+    expect(await ray.get(near.sum.remote(late.fill.remote(100_000, 2)))).toBe(200_000);
   });
 
   test("that die take their actors along: those that may restart do so elsewhere", async () => {
@@ -258,7 +251,7 @@ describe("machines with an agent", () => {
   });
 
   test("that are stopped are as those that die: what may go on does so elsewhere", async () => {
-    const stopped = await agentProcess("stopped", 4);
+    const stopped = await startAgent({ nodeName: "stopped", numCpus: 4 });
     await ray.init({ numCpus: 0, nodes: [stopped.address, two.address] });
     const nodeId = await nodeNamed("stopped");
     const there = {
@@ -272,8 +265,7 @@ describe("machines with an agent", () => {
     const lost = elsewhere.options({ ...there, maxRetries: 0 }).remote(nodeId, here);
     await ray.get([restarts.where.remote(), dies.where.remote()]);
     await expect.poll(() => ray.get(here.add.remote(0))).toBe(2);
-    stopped.child.kill("SIGTERM");
-    await once(stopped.child, "exit");
+    await stopped.close();
     expect((await ray.get(restarts.where.remote())).parent).toBe(two.child.pid);
     expect(await ray.get(retried)).toBe(await nodeNamed("two"));
     await expect(ray.get(lost)).rejects.toBeInstanceOf(ray.NodeDiedError);
@@ -367,12 +359,12 @@ test("all machines must be there at the start; one that is lost later is named o
   const agent = await startAgent({ nodeName: "there" });
   const gone = await startAgent();
   await gone.close();
-  await expect(ray.init({ nodes: [gone.address, agent.address] })).rejects.toThrow(
+  await expect(ray.init({ prewarm: 0, nodes: [gone.address, agent.address] })).rejects.toThrow(
     NodeAddressError,
   );
   expect(ray.isInitialized()).toBe(false);
   // The other one was left again.
-  await ray.init({ nodes: [agent.address] });
+  await ray.init({ prewarm: 0, nodes: [agent.address] });
   expect((await ray.nodes()).map(({ alive }) => alive)).toEqual([true, true]);
   await agent.close();
   await expect.poll(async () => (await ray.nodes())[1]?.alive).toBe(false);
@@ -410,14 +402,15 @@ test("a machine that is there again after it died is a new node, and what waits 
 });
 
 test("a lost machine holds no process", async () => {
-  const agent = await agentProcess("gone");
+  const agent = await startAgent();
   const [driver] = await start("driver-main", [agent.address, "outlive"]);
-  agent.child.kill("SIGTERM");
+  await agent.close();
   if (driver.exitCode === null) await once(driver, "exit");
   expect(driver.exitCode).toBe(0);
 });
 
-test.each([["shutdown"], ["exit"], ["return"]])(
+/** What comes of a shutdown is also looked at where the driver is the test. */
+test.each(sized({ gate: ["exit", "return"], full: ["shutdown", "exit", "return"] }))(
   "a driver that ends by %s leaves nothing on the machine",
   async (how) => {
     // Not by its silence.
@@ -503,7 +496,7 @@ test("a driver that is killed leaves nothing on the machine", async () => {
 
 describe("an address", () => {
   const refusal = async (address: string): Promise<ray.RayError> => {
-    const error: unknown = await ray.init({ nodes: [address] }).then(
+    const error: unknown = await ray.init({ prewarm: 0, nodes: [address] }).then(
       () => undefined,
       (thrown: unknown) => thrown,
     );
@@ -611,7 +604,7 @@ describe("an address", () => {
     const agent = await startAgent();
     const other = agent.address.replace("127.0.0.1", "[::ffff:127.0.0.1]");
     for (const again of [agent.address, `${agent.address}/`, other]) {
-      const error: unknown = await ray.init({ nodes: [agent.address, again] }).then(
+      const error: unknown = await ray.init({ prewarm: 0, nodes: [agent.address, again] }).then(
         () => undefined,
         (thrown: unknown) => thrown,
       );
@@ -621,7 +614,7 @@ describe("an address", () => {
       expect(ray.isInitialized()).toBe(false);
     }
     // What was half joined is left.
-    await ray.init({ nodes: [agent.address] });
+    await ray.init({ prewarm: 0, nodes: [agent.address] });
     expect((await ray.nodes()).length).toBe(2);
     await ray.shutdown();
     await agent.close();
@@ -646,7 +639,7 @@ describe("an address", () => {
   test("without a way to other machines is an option that cannot be used", async () => {
     await expect(ray.init({ nodes: "rayling://x@y" as never })).rejects.toThrow("option nodes");
     for (const reconnectTimeoutMs of [-1, 2 ** 31]) {
-      await expect(ray.init({ nodes: [], reconnectTimeoutMs })).rejects.toThrow(
+      await expect(ray.init({ prewarm: 0, nodes: [], reconnectTimeoutMs })).rejects.toThrow(
         "option reconnectTimeoutMs",
       );
     }
@@ -668,7 +661,7 @@ describe("an agent", () => {
       await driver.closed;
       expect(driver.unread.length).toBe(0);
     }
-    await ray.init({ nodes: [agent.address] });
+    await ray.init({ prewarm: 0, nodes: [agent.address] });
     expect((await ray.nodes()).length).toBe(2);
     await ray.shutdown();
     await agent.close();
@@ -769,7 +762,7 @@ describe("an agent", () => {
 
   test("offers GPUs and memory among its resources", async () => {
     const agent = await startAgent({ resources: { GPU: 2, memory: 1e9, gold: 0.5 } });
-    await ray.init({ nodes: [agent.address] });
+    await ray.init({ prewarm: 0, nodes: [agent.address] });
     const [, node] = await ray.nodes();
     expect(node?.resources).toMatchObject({ GPU: 2, memory: 1e9, gold: 0.5 });
     await ray.shutdown();

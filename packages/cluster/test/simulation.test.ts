@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 const main = fileURLToPath(new URL("simulation/main.ts", import.meta.url));
-const seeds = sized({ gate: 300, full: 40_000 });
+const seeds = sized({ gate: 200, full: 40_000 });
 const parts = Math.min(2, availableParallelism());
 
 interface Report {

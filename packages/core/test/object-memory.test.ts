@@ -212,7 +212,9 @@ describe("spill files", () => {
   test("a disk that has no room says so, and keeps no half of a file", async () => {
     const files = new SpillFiles(root, "writer");
     // No disk has room for this; its length is known before a byte of it is written.
-    const huge = Array.from({ length: 600 }, () => [new Uint8Array(new SharedArrayBuffer(MiB))]);
+    const huge = Array.from({ length: 10 }, () => [
+      new Uint8Array(new SharedArrayBuffer(64 * MiB)),
+    ]);
     const values = Array.from({ length: 4000 }, () => huge).flat();
     await expect(files.write(values)).rejects.toBeInstanceOf(DiskFull);
     expect(() => files.writeSync(values)).toThrow(DiskFull);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
 import type { Batch } from "../src/protocol/message.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
@@ -73,7 +74,7 @@ function sendAndCompare(channel: Channel, total: number, seed: number): Promise<
 }
 
 describe("a channel between threads", () => {
-  test.each([1, 2, 3, 4, 5, 6])(
+  test.each(sized({ gate: [1, 2], full: [1, 2, 3, 4, 5, 6] }))(
     "keeps the order of what goes by ring and by port, seed %i",
     async (seed) => {
       const channel = await echoThread();
@@ -82,17 +83,20 @@ describe("a channel between threads", () => {
     },
   );
 
-  test.each([1, 2, 3, 4])("delivers what a thread sent before it ended, seed %i", async (seed) => {
-    const channel = await echoThread();
-    await sendAndCompare(channel, 500, seed);
-    const last = new Promise<number>((resolve) => {
-      channel.onMessage(({ bytes }) => resolve(bytes.byteLength));
-    });
-    channel.send({ bytes: new Uint8Array(), buffers: [] });
-    expect(await last).toBe(0);
-    expect(await channel.closed).toEqual(lost);
-    expect(() => channel.send({ bytes: new Uint8Array(), buffers: [] })).toThrow("closed");
-  });
+  test.each(sized({ gate: [1, 2], full: [1, 2, 3, 4] }))(
+    "delivers what a thread sent before it ended, seed %i",
+    async (seed) => {
+      const channel = await echoThread();
+      await sendAndCompare(channel, 500, seed);
+      const last = new Promise<number>((resolve) => {
+        channel.onMessage(({ bytes }) => resolve(bytes.byteLength));
+      });
+      channel.send({ bytes: new Uint8Array(), buffers: [] });
+      expect(await last).toBe(0);
+      expect(await channel.closed).toEqual(lost);
+      expect(() => channel.send({ bytes: new Uint8Array(), buffers: [] })).toThrow("closed");
+    },
+  );
 
   test("keeps each batch of the port behind the many of the ring that were sent before it", async () => {
     const { port1, port2 } = new MessageChannel();
