@@ -387,20 +387,17 @@ for (const { nodeId } of (await ray.nodes()).slice(1)) {
 }
 await ray.shutdown();\n`,
   );
-  const [one, two, three] = [
-    await agent(),
-    await agent({ codeCache: join(folder, "other") }),
-    await agent({ codeCache: join(folder, "third") }),
-  ];
+  const others = sized({ gate: ["other"], full: ["other", "third"] });
+  const one = await agent();
+  const later = await Promise.all(others.map((name) => agent({ codeCache: join(folder, name) })));
   expect(await drive(one.address)).toEqual(["<ME><ME>"]);
   await writeFiles(project, sources);
   // The first has it, so nothing is packed before the files change.
-  expect(await drive(one.address, two.address, three.address)).toEqual([
+  expect(await drive(one.address, ...later.map(({ address }) => address))).toEqual([
     "<ME><ME>",
-    "<me><me>!",
-    "<me><me>!",
+    ...later.map(() => "<me><me>!"),
   ]);
-  expect([one, two, three].map(({ told }) => told("took code").length)).toEqual([1, 1, 1]);
+  for (const { told } of [one, ...later]) expect(told("took code")).toHaveLength(1);
 });
 
 test("drivers that bring the same at the same time have it once", async () => {
