@@ -53,6 +53,10 @@ export class FakeRay {
   readonly most: Record<string, number> = {};
   /** Whether an earlier driver has brought the packages of the runtime. */
   hasRuntime = true;
+  /** And that of Node. */
+  hasNode = true;
+  /** Names of packages that were asked for. */
+  readonly asked: Set<string> = new Set();
   token: string | undefined;
   /** So many gateways end before their driver comes. */
   missed = 0;
@@ -141,7 +145,9 @@ export class FakeRay {
     if (this.token !== undefined && headers.authorization !== `Bearer ${this.token}`) return [401];
     const name = url.split("/").at(-1) ?? "";
     if (url.startsWith("/api/packages/gcs/")) {
-      const isThere = this.packages.has(name) || (this.hasRuntime && name.includes("rayling"));
+      this.asked.add(name);
+      const isBrought = name.includes("rayling_node") ? this.hasNode : this.hasRuntime;
+      const isThere = this.packages.has(name) || (isBrought && name.includes("rayling"));
       if (method === "GET") return isThere ? [200] : [404];
       this.packages.add(name);
       return [200];

@@ -1,7 +1,7 @@
 /** Python actors on a Ray of the tests' own. Real ones are in `real/python.full.test.ts`. */
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import {
   addThere,
   Counter,
@@ -21,10 +21,13 @@ interface Adder {
   missing(): void;
 }
 
-async function session(options: ray.InitOptions = {}): Promise<FakeRay> {
+async function session(
+  options: ray.InitOptions = {},
+  after: (close: () => Promise<void>) => void = onTestFinished,
+): Promise<FakeRay> {
   vi.stubEnv("RAY_AUTH_TOKEN_PATH", "/none");
   const fake = await FakeRay.start({ CPU: 2 });
-  onTestFinished(async () => {
+  after(async () => {
     await ray.shutdown();
     await fake.close();
     vi.unstubAllEnvs();
@@ -33,43 +36,77 @@ async function session(options: ray.InitOptions = {}): Promise<FakeRay> {
   return fake;
 }
 
-test("a class by its import path: calls in order, keywords, refs, and Ray's options", async () => {
-  const fake = await session();
-  const Adders = ray.python<Adder>("demo:Adder").options({ numCpus: 0.5, maxRestarts: 1 });
-  const adder = Adders.remote(1);
-  const sums = [1, 2, 3].map((by) => adder.add.remote(by));
-  expect(await ray.get(sums)).toEqual([2, 4, 7]);
-  expect(await ray.get(adder.add.remote(2, ray.keywords({ times: 3 })))).toBe(13);
-  expect(await ray.get(adder.add.remote(double.remote(4)))).toBe(21);
-  // The ref of a call is one like others.
-  expect(await ray.get(double.remote(adder.add.remote(0)))).toBe(42);
-  expect(fake.python.made).toEqual([{ num_cpus: 0.5, max_restarts: 1 }]);
-});
+describe("in one session", () => {
+  const closing: (() => Promise<void>)[] = [];
+  let fake: FakeRay;
+  beforeAll(async () => {
+    fake = await session({}, (close) => void closing.push(close));
+  });
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
 
-test("arrays, dates and big integers arrive as they were sent", async () => {
-  await session();
-  const adder = ray.python<Adder>("demo:Adder").remote();
-  const sent = { array: new Float32Array([1, 2.5]), when: new Date(5), big: 2n ** 70n, none: null };
-  expect(await ray.get(adder.echo.remote(sent))).toEqual(sent);
-});
+  test("a class by its import path: calls in order, keywords, refs, and Ray's options", async () => {
+    const earlier = fake.python.made.length;
+    const Adders = ray.python<Adder>("demo:Adder").options({ numCpus: 0.5, maxRestarts: 1 });
+    const adder = Adders.remote(1);
+    const sums = [1, 2, 3].map((by) => adder.add.remote(by));
+    expect(await ray.get(sums)).toEqual([2, 4, 7]);
+    expect(await ray.get(adder.add.remote(2, ray.keywords({ times: 3 })))).toBe(13);
+    expect(await ray.get(adder.add.remote(double.remote(4)))).toBe(21);
+    // The ref of a call is one like others.
+    expect(await ray.get(double.remote(adder.add.remote(0)))).toBe(42);
+    expect(fake.python.made.slice(earlier)).toEqual([{ num_cpus: 0.5, max_restarts: 1 }]);
+  });
 
-test("arguments beyond the limit fail their own call", async () => {
-  await session();
-  const adder = ray.python<Adder>("demo:Adder").remote();
-  const large = ray.get(adder.echo.remote(new Uint8Array(50 * 2 ** 20)));
-  await expect(large).rejects.toThrow(ray.RaySystemError);
-  await expect(large).rejects.toThrow(/python_call .* has 6990\d{4} bytes, and may have 67108864/);
-  expect(await ray.get(adder.add.remote(1))).toBe(1);
-});
+  test("arrays, dates and big integers arrive as they were sent", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    const sent = {
+      array: new Float32Array([1, 2.5]),
+      when: new Date(5),
+      big: 2n ** 70n,
+      none: null,
+    };
+    expect(await ray.get(adder.echo.remote(sent))).toEqual(sent);
+  });
 
-test("an error in Python is the cause, with its traceback", async () => {
-  await session();
-  const adder = ray.python<Adder>("demo:Adder").remote();
-  const error: unknown = await ray.get(adder.fail.remote()).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(ray.PythonTaskError);
-  expect(error).toMatchObject({
-    message: "Adder.fail raised KeyError: 'x'",
-    cause: { name: "KeyError", traceback: expect.stringContaining('File "demo.py", line 3') },
+  test("arguments beyond the limit fail their own call", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    const large = ray.get(adder.echo.remote(new Uint8Array(50 * 2 ** 20)));
+    await expect(large).rejects.toThrow(ray.RaySystemError);
+    await expect(large).rejects.toThrow(
+      /python_call .* has 6990\d{4} bytes, and may have 67108864/,
+    );
+    expect(await ray.get(adder.add.remote(1))).toBe(1);
+  });
+
+  test("an error in Python is the cause, with its traceback", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    const error: unknown = await ray.get(adder.fail.remote()).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ray.PythonTaskError);
+    expect(error).toMatchObject({
+      message: "Adder.fail raised KeyError: 'x'",
+      cause: { name: "KeyError", traceback: expect.stringContaining('File "demo.py", line 3') },
+    });
+  });
+
+  test("what is not there rejects with what it is", async () => {
+    const nobody = ray.python<Adder>("nobody");
+    await expect(ray.get(nobody.add.remote(1))).rejects.toThrow(ray.ActorNotFoundError);
+    await expect(ray.getActor("nobody")).rejects.toThrow(ray.ActorNotFoundError);
+    const other = ray.python<Adder>("other:Class").remote();
+    await expect(ray.get(other.add.remote(1))).rejects.toThrow(/ModuleNotFoundError in Ray/);
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    await expect(ray.get(adder.missing.remote())).rejects.toThrow(ray.MethodNotFoundError);
+  });
+
+  test("a value that Python cannot have is refused at once, and so are a handle and an option", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    expect(() => adder.echo.remote(() => 1)).toThrow(/which Python cannot have/);
+    expect(() => adder.echo.remote(adder)).toThrow(/handle of a Python actor has no JSON/);
+    expect(() => ray.put(adder)).toThrow(ray.NotEncodableError);
+    const wrong = { lifetime: "long" } as never;
+    expect(() => ray.python("demo:Adder").options(wrong)).toThrow(/option lifetime/);
   });
 });
 
@@ -82,27 +119,6 @@ test("actors by name, from the driver and from a task; a killed one is dead", as
   await ray.kill(same);
   await expect(ray.get(same.add.remote(1))).rejects.toThrow(ray.ActorDiedError);
   await expect(ray.get(counter.add.remote(1))).rejects.toThrow(ray.ActorDiedError);
-});
-
-test("what is not there rejects with what it is", async () => {
-  await session();
-  const nobody = ray.python<Adder>("nobody");
-  await expect(ray.get(nobody.add.remote(1))).rejects.toThrow(ray.ActorNotFoundError);
-  await expect(ray.getActor("nobody")).rejects.toThrow(ray.ActorNotFoundError);
-  const other = ray.python<Adder>("other:Class").remote();
-  await expect(ray.get(other.add.remote(1))).rejects.toThrow(/ModuleNotFoundError in Ray/);
-  const adder = ray.python<Adder>("demo:Adder").remote();
-  await expect(ray.get(adder.missing.remote())).rejects.toThrow(ray.MethodNotFoundError);
-});
-
-test("a value that Python cannot have is refused at once, and so are a handle and an option", async () => {
-  await session();
-  const adder = ray.python<Adder>("demo:Adder").remote();
-  expect(() => adder.echo.remote(() => 1)).toThrow(/which Python cannot have/);
-  expect(() => adder.echo.remote(adder)).toThrow(/handle of a Python actor has no JSON/);
-  expect(() => ray.put(adder)).toThrow(ray.NotEncodableError);
-  const wrong = { lifetime: "long" } as never;
-  expect(() => ray.python("demo:Adder").options(wrong)).toThrow(/option lifetime/);
 });
 
 test("names of the cluster's actors are listed with the session's own", async () => {
