@@ -121,7 +121,7 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
 });
 
 test("--help names every flag, and --version the version", async () => {
-  const { code, stdout, stderr } = await rayling("score", "--help");
+  const { code, stdout, stderr } = await inProcess("score", "--help");
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   for (const flag of [
     "solutions",
@@ -142,18 +142,18 @@ test("--help names every flag, and --version the version", async () => {
     expect(stdout).toContain(`--${flag}`);
   }
   expect(stdout).toContain("Exit codes");
-  expect(await rayling("--help")).toMatchObject({
+  expect(await inProcess("--help")).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("score") as string,
   });
-  expect((await rayling("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await inProcess("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 describe("--out", () => {
   test("is never the file of the solutions or of the reward function", async () => {
     const solutions = await fileOf([good]);
     const before = await readFile(solutions, "utf8");
-    const overSolutions = await rayling(
+    const overSolutions = await inProcess(
       "score",
       "--demo",
       "--solutions",
@@ -166,7 +166,7 @@ describe("--out", () => {
     expect(await readFile(solutions, "utf8")).toBe(before);
     const reward = join(await folder(), "reward.mjs");
     await writeFile(reward, "export const computeScore = () => 1;");
-    const overReward = await rayling(
+    const overReward = await inProcess(
       "score",
       "--demo",
       "--solutions",
@@ -204,7 +204,7 @@ describe("--out", () => {
 
   test("is never written by two runs at once", async () => {
     const out = join(await folder(), "rewards.jsonl");
-    const run = ["score", "--demo", "--baseline", "0", "--out", out];
+    const run = ["score", "--demo", "--baseline", "0", "--workers", "1", "--out", out];
     const first = start(...run, "--latency", "60000");
     await shown(first, /in flight/, "stderr");
     for (const flags of [[], ["--resume"]]) {
@@ -221,7 +221,8 @@ describe("--out", () => {
   });
 
   test("that cannot be written to its end says how far it is", async () => {
-    const full = await inProcess("score", "--demo", "--baseline", "0", "--out", "/dev/full");
+    const demo = ["--demo", "--baseline", "0", "--workers", "1"];
+    const full = await inProcess("score", ...demo, "--out", "/dev/full");
     expect(full).toMatchObject({ code: 1, stdout: "" });
     expect(full.stderr).toMatch(/ENOSPC.*of 2,560 rewards are in \/dev\/full/);
   });

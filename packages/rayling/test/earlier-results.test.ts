@@ -2,8 +2,8 @@
 
 import { mkdir, readdir, readFile, readlink, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { fileOf, folder, inProcess, recordsOf, startIn, workspace } from "./command.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { fileOf, folder, inProcess, recordsOf, workspace } from "./command.ts";
 
 const reward = join(workspace, "packages/reward-loop/test/fixtures/rewards.ts:value");
 
@@ -14,15 +14,30 @@ async function inputOf(...texts: readonly string[]): Promise<string> {
 const score = (input: string, out: string): ReturnType<typeof inProcess> =>
   inProcess("score", input, "--reward", reward, "--out", out, "--workers", "1");
 
+/** A log as a run leaves it, of scores 1 and 2. */
+let earlier = "";
+const closing: (() => Promise<void>)[] = [];
+beforeAll(async () => {
+  const directory = await folder((remove) => void closing.push(remove));
+  const [input, out] = [join(directory, "solutions.jsonl"), join(directory, "rewards.jsonl")];
+  const lines = ["1", "2"].map((response) => JSON.stringify({ response, ground_truth: "1" }));
+  await writeFile(input, lines.join("\n"));
+  const first = await score(input, out);
+  expect(first).toMatchObject({ code: 0 });
+  expect(asideOf(first.stderr)).toBeUndefined();
+  earlier = await readFile(out, "utf8");
+});
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
 const asideOf = (stderr: string): string | undefined => /is now in (\S+)$/m.exec(stderr)?.[1];
 
 describe("rayling score", () => {
   test("moves rewards of an earlier run aside, says where, and keeps all of them", async () => {
     const directory = await folder();
     const out = join(directory, "rewards.jsonl");
-    const first = await score(await inputOf("1", "2"), out);
-    expect(first).toMatchObject({ code: 0 });
-    expect(asideOf(first.stderr)).toBeUndefined();
+    await writeFile(out, earlier);
     const asides: string[] = [];
     for (const text of ["3", "4"]) {
       const before = await readFile(out, "utf8");
@@ -42,7 +57,7 @@ describe("rayling score", () => {
     const directory = await folder();
     const [out, target] = [join(directory, "rewards.jsonl"), join(directory, "there.jsonl")];
     await symlink(target, out);
-    await score(await inputOf("1"), out);
+    await writeFile(target, earlier);
     const again = await score(await inputOf("2"), out);
     expect(asideOf(again.stderr)).toMatch(/\/there\..*Z\.jsonl$/);
     expect(await readlink(out)).toBe(target);
@@ -73,7 +88,8 @@ describe("rayling score", () => {
 test("a table and a page of another log are moved aside; of the same log they stay as they are", async () => {
   const directory = await folder();
   const logs = ["one.jsonl", "two.jsonl"].map((name) => join(directory, name));
-  for (const [at, log] of logs.entries()) await score(await inputOf(String(at)), log);
+  await writeFile(logs[0] as string, earlier);
+  await writeFile(logs[1] as string, earlier.replaceAll('"score":1', '"score":3'));
   const made = join(directory, "made");
   await mkdir(made);
   const [table, page] = [join(made, "table.parquet"), join(made, "page.html")];
@@ -231,6 +247,9 @@ describe("rayling data gsm8k", () => {
 
 test("each training has a folder of its own, where latest leads to the newest; one that goes on stays in its folder", async () => {
   const directory = await folder();
+  const before = process.cwd();
+  process.chdir(directory);
+  onTestFinished(() => process.chdir(before));
   const runs = join(directory, "runs/arithmetic/grpo");
   const overrides = [
     "trainer.project_name=arithmetic",
@@ -249,7 +268,7 @@ test("each training has a folder of its own, where latest leads to the newest; o
   const train = async (steps: number, ...more: string[]): Promise<string[]> => {
     const total = `trainer.total_training_steps=${steps}`;
     const args = ["train", "--config-name", "grpo", ...overrides, total, ...more];
-    const { code, stdout, stderr } = await startIn(directory, ...args).ended;
+    const { code, stdout, stderr } = await inProcess(...args);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     const latest = await readlink(join(runs, "latest"));
     expect(stdout).toContain(join("runs/arithmetic/grpo", latest));

@@ -5,14 +5,16 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { describe, expect, test } from "vitest";
-import { fileOf, folder, inProcess, rayling, start, startShell } from "./command.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { folder, inProcess, rayling, start, startShell } from "./command.ts";
 import { inFull } from "../../../test/fixtures/suite.ts";
 
 const texts = ["1", '2, or "two"', "3\r\nthree", "", "=1+1"];
 
-async function inputs(): Promise<{ input: string; reward: string; directory: string }> {
-  const directory = await folder();
+async function inputs(
+  after?: (remove: () => Promise<void>) => void,
+): Promise<{ input: string; reward: string; directory: string }> {
+  const directory = await folder(after);
   const reward = join(directory, "reward.mjs");
   await writeFile(
     reward,
@@ -21,7 +23,9 @@ async function inputs(): Promise<{ input: string; reward: string; directory: str
       return { score: solutionStr.length, list: [1] };
     }`,
   );
-  const input = await fileOf(texts.map((response) => ({ response, ground_truth: "1" })));
+  const input = join(directory, "solutions.jsonl");
+  const lines = texts.map((response) => JSON.stringify({ response, ground_truth: "1" }));
+  await writeFile(input, `${lines.join("\n")}\n`);
   return { input, reward, directory };
 }
 
@@ -48,7 +52,7 @@ describe("rayling score --out -", () => {
     const resumed = await inProcess("score", input, "--reward", reward, "--out", "-", "--resume");
     expect(resumed).toMatchObject({ code: 2, stdout: "" });
     expect(resumed.stderr).toContain("--resume needs a file in --out");
-    const demo = `score --demo --baseline 0 --latency 1,2 --out -`;
+    const demo = `score --demo --baseline 0 --workers 1 --latency 1,2 --out -`;
     const piped = startShell(`{ "$@" ${demo}; echo "code $?" >&2; } | head -n 2`);
     const { stdout, stderr } = await piped.ended;
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
@@ -64,7 +68,6 @@ describe.runIf(existsSync("/dev/full"))("a full disk under its own output", () =
     const full = `rayling: standard output: ENOSPC: no space left on device, write`;
     for (const [command, told] of [
       [`${scoring} ${out}`, full],
-      [`rewards report ${out}`, full],
       ["--help", full],
       [`${scoring} -`, `${full}; 0 of 5 rewards are in standard output.`],
     ]) {
@@ -132,14 +135,25 @@ describe("rayling score --out rewards.jsonl.gz", () => {
 });
 
 describe("rewards export", () => {
-  async function logOf(): Promise<string> {
-    const { input, reward, directory } = await inputs();
+  let scored = "";
+  const closing: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    const { input, reward, directory } = await inputs((remove) => void closing.push(remove));
     const log = join(directory, "rewards.jsonl");
     const run = ["score", input, "--reward", reward, "--out", log, "--workers", "1"];
     expect(await inProcess(...run)).toMatchObject({ code: 0 });
+    scored = await readFile(log, "utf8");
     // The first one is scored again.
-    const [first = ""] = (await readFile(log, "utf8")).split("\n");
-    await writeFile(log, `${first.replace('"score":', '"score":9')}\n`, { flag: "a" });
+    const [first = ""] = scored.split("\n");
+    scored += `${first.replace('"score":', '"score":9')}\n`;
+  });
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
+
+  async function logOf(): Promise<string> {
+    const log = join(await folder(), "rewards.jsonl");
+    await writeFile(log, scored);
     return log;
   }
   const exported = (log: string, ...flags: readonly string[]): ReturnType<typeof inProcess> =>
