@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parse } from "yaml";
 import { isFull } from "../../../test/fixtures/suite.ts";
 import { inProcess, rayling, shown, start } from "./command.ts";
-import { driver, json, killed, ownDirectory, recordsIn } from "./driver.ts";
+import { driver, json, killed, ownDirectory, recordsIn, sharedDriver } from "./driver.ts";
 
 let directory: string;
 beforeEach(async () => {
@@ -25,32 +25,20 @@ const kinds = {
 /** What both see comes to rest: an owner hears a moment later who holds what is its, and that a task has ended. */
 const settled = { timeout: 60_000, interval: 50 };
 
+/** Where what it runs is no part of the case. */
+const bare = { isolation: "shared" } as const;
+
 interface Rows {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly total: number;
   readonly missing: readonly string[];
 }
 
-describe("list and summary", () => {
-  test("list shows what the driver itself sees, whatever it lists", async () => {
-    const session = await driver({ taskEvents: true, isolation: "process" });
-    for (const [what, name] of Object.entries(kinds)) {
-      await vi.waitFor(async () => {
-        const seen = (await session.ask("list", name, {})) as Rows;
-        expect(seen.rows.length, what).toBeGreaterThan(0);
-        expect(await json("list", what)).toEqual(seen);
-      }, settled);
-      await vi.waitFor(async () => {
-        const { stdout: yaml } = await inProcess("list", what, "--detail");
-        expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
-      }, settled);
-    }
-    // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
-    expect(await recordsIn(directory)).toHaveLength(1);
-  });
+describe("what the commands show of a driver", () => {
+  const shared = sharedDriver({ taskEvents: true });
 
   test("summary does, too", async () => {
-    const session = await driver({ taskEvents: true });
+    const session = shared();
     for (const what of ["actors", "tasks", "objects"] as const) {
       await vi.waitFor(async () => {
         expect(await json("summary", what)).toEqual(await session.ask("summarize", kinds[what]));
@@ -59,7 +47,7 @@ describe("list and summary", () => {
   });
 
   test("shows the rows that are asked for", async () => {
-    const session = await driver();
+    const session = shared();
     const filters = [
       ["className", "=", "Idle"],
       ["state", "!=", "dead"],
@@ -77,7 +65,6 @@ describe("list and summary", () => {
   });
 
   test("as tables: without colours and control characters, unless colours are asked for", async () => {
-    await driver();
     const { stdout } = await inProcess("list", "actors");
     const [head = "", first = ""] = stdout.split("\n");
     expect(head).toMatch(/^actorId +className +state +name +/);
@@ -92,26 +79,8 @@ describe("list and summary", () => {
     expect((await inProcess("list", "actors")).stdout).not.toContain("\u001b");
   });
 
-  test("answer within their time, and name the host that does not", async () => {
-    const session = await driver();
-    const { rows } = (await json("list", "actors", "--filter", "className=Grader")) as Rows;
-    await session.ask("holdGrader");
-    const held = rows[0]?.["workerId"];
-    const flags = ["--timeout", "1000", "--format", "json"];
-    for (const list of [["tasks"], ["actors", "--detail"]]) {
-      const { code, stdout, stderr } = await inProcess("list", ...list, ...flags);
-      expect((JSON.parse(stdout) as Rows).missing).toContain(held);
-      expect(stderr).toMatch(new RegExp(`is missing: .*${String(held)}`));
-      expect(code).toBe(0);
-    }
-    // What only the driver knows is there at once.
-    expect(await json("status")).toMatchObject({ actors: { ALIVE: 1 } });
-  });
-});
-
-describe("status and memory", () => {
   test("status shows nodes with what is used, actors by state, and who waits and why", async () => {
-    const session = await driver();
+    const session = shared();
     const { nodes, ...status } = (await json("status")) as {
       readonly nodes: readonly Readonly<Record<string, unknown>>[];
     };
@@ -149,8 +118,67 @@ describe("status and memory", () => {
     expect(stdout).toContain('1 x {"license":5,"CPU":1}: needs 5 license of 2, more than any');
   });
 
+  test("only this user may speak to it: the directory has mode 0700, the files in it 0600", async () => {
+    const { directory: own } = shared();
+    expect((await stat(own)).mode & 0o777).toBe(0o700);
+    const names = await readdir(own);
+    expect(names).toHaveLength(2);
+    for (const name of names) expect((await stat(join(own, name))).mode & 0o777).toBe(0o600);
+  });
+
+  test("a timeline is what the driver would write, as valid JSON", async () => {
+    const session = shared();
+    const path = join(directory, "trace.json");
+    await vi.waitFor(async () => {
+      const { code, stdout } = await inProcess("timeline", "--out", path);
+      expect(code).toBe(0);
+      const trace = JSON.parse(await readFile(path, "utf8")) as readonly unknown[];
+      expect(stdout).toContain(`${trace.length} events in ${path}`);
+      expect(trace).toEqual(await session.ask("timeline"));
+      expect(trace).toContainEqual(expect.objectContaining({ name: "submit Grader.say" }));
+      expect(JSON.parse((await inProcess("timeline", "--out", "-")).stdout)).toEqual(trace);
+    }, settled);
+  });
+
+  test("a timeline keeps a file that is there", async () => {
+    const path = join(directory, "notes.md");
+    await writeFile(path, "my notes");
+    const { code, stderr } = await inProcess("timeline", "--out", path);
+    expect(code).toBe(0);
+    const [, aside = ""] = /is now in (\S+)$/m.exec(stderr) ?? [];
+    expect(await readFile(aside, "utf8")).toBe("my notes");
+    expect(JSON.parse(await readFile(path, "utf8"))).toBeInstanceOf(Array);
+  });
+
+  test("a timeline needs a file that can be written", async () => {
+    expect(await inProcess("timeline", "--out", join(directory, "no/trace.json"))).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^rayling: --out: ENOENT.*\n$/) as string,
+    });
+  });
+});
+
+describe("what they show of one whose actors are processes", () => {
+  const shared = sharedDriver({ taskEvents: true, isolation: "process" });
+
+  test("list shows what the driver itself sees, whatever it lists", async () => {
+    const session = shared();
+    for (const [what, name] of Object.entries(kinds)) {
+      await vi.waitFor(async () => {
+        const seen = (await session.ask("list", name, {})) as Rows;
+        expect(seen.rows.length, what).toBeGreaterThan(0);
+        expect(await json("list", what)).toEqual(seen);
+      }, settled);
+      await vi.waitFor(async () => {
+        const { stdout: yaml } = await inProcess("list", what, "--detail");
+        expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
+      }, settled);
+    }
+    // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
+    expect(await recordsIn(session.directory)).toHaveLength(1);
+  });
+
   test("memory shows who keeps how much, and objects by size", async () => {
-    await driver({ isolation: "process" });
     const { stores, objects, ...memory } = (await json("memory")) as {
       readonly stores: readonly { readonly bytesInMemory: number }[];
       readonly objects: readonly { readonly objectSize: number }[];
@@ -162,6 +190,22 @@ describe("status and memory", () => {
     expect(memory).toMatchObject({ totalObjects: objects.length, missing: [] });
     expect((await inProcess("memory")).stdout).toMatch(/PINNED_IN_MEMORY/);
   });
+});
+
+test("commands answer within their time, and name the host that does not", async () => {
+  const session = await driver();
+  const { rows } = (await json("list", "actors", "--filter", "className=Grader")) as Rows;
+  await session.ask("holdGrader");
+  const held = rows[0]?.["workerId"];
+  const flags = ["--timeout", "1000", "--format", "json"];
+  for (const list of [["tasks"], ["actors", "--detail"]]) {
+    const { code, stdout, stderr } = await inProcess("list", ...list, ...flags);
+    expect((JSON.parse(stdout) as Rows).missing).toContain(held);
+    expect(stderr).toMatch(new RegExp(`is missing: .*${String(held)}`));
+    expect(code).toBe(0);
+  }
+  // What only the driver knows is there at once.
+  expect(await json("status")).toMatchObject({ actors: { ALIVE: 1 } });
 });
 
 test("other machines are shown, what runs there, and that one is gone", async () => {
@@ -217,15 +261,15 @@ describe("which driver", () => {
   });
 
   test("one that opens no socket is not found, and one that is chosen and not there is named", async () => {
-    await driver({ controlSocket: false });
+    await driver({ ...bare, controlSocket: false });
     expect(await inProcess("status")).toMatchObject({ code: 1 });
     const { code, stderr } = await inProcess("status", "--pid", "4711");
     expect(stderr).toBe("rayling: no driver is known as pid 4711\n");
     expect(code).toBe(1);
   });
 
-  test("several: they are listed, and one is chosen by pid, job id, socket or environment", async () => {
-    const [first, second] = [await driver(), await driver()];
+  test("several: they are listed, and one is chosen by pid, job id, socket or environment; one more removes what a killed one left, and nobody else's", async () => {
+    const [first, second] = [await driver(bare), await driver(bare)];
     const { code, stdout, stderr } = await inProcess("status");
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(new RegExp(`^${first.pid} +job-\\w+ .*fixtures/driver.ts$`, "m"));
@@ -243,10 +287,16 @@ describe("which driver", () => {
       expect(await json("status")).toMatchObject({ driver: { pid } });
       vi.stubEnv("RAYLING_ADDRESS", undefined);
     }
+    await killed(first);
+    const third = await driver(bare);
+    await expect.poll(() => recordsIn(directory), { timeout: 60_000 }).toHaveLength(2);
+    for (const { pid } of [second, third]) {
+      expect(await json("status", "--pid", String(pid))).toMatchObject({ driver: { pid } });
+    }
   });
 
   test("one that was killed is not running any more, whoever has its number, and its files go", async () => {
-    const session = await driver();
+    const session = await driver(bare);
     await killed(session);
     const [record = ""] = await recordsIn(directory);
     const told = JSON.parse(await readFile(record, "utf8")) as object;
@@ -261,19 +311,9 @@ describe("which driver", () => {
     expect((await inProcess("status")).stderr).toContain("no driver is running");
   });
 
-  test("a driver that starts removes what one left that was killed, and nobody else's", async () => {
-    const [first, second] = [await driver(), await driver()];
-    await killed(first);
-    const third = await driver();
-    await expect.poll(() => recordsIn(directory), { timeout: 60_000 }).toHaveLength(2);
-    for (const { pid } of [second, third]) {
-      expect(await json("status", "--pid", String(pid))).toMatchObject({ driver: { pid } });
-    }
-  });
-
   test("one that does not answer is not taken for dead, and holds up nobody else", async () => {
-    const session = await driver();
-    const other = await driver();
+    const session = await driver(bare);
+    const other = await driver(bare);
     await session.ask("holdDriver");
     expect(await json("status", "--pid", String(other.pid))).toMatchObject({
       driver: { pid: other.pid },
@@ -294,30 +334,18 @@ describe("which driver", () => {
   });
 });
 
-describe("who may speak to it", () => {
-  test("this user alone: the directory has mode 0700, the files in it 0600", async () => {
-    const own = join(directory, "made-by-the-driver");
-    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", own);
-    await driver();
-    expect((await stat(own)).mode & 0o777).toBe(0o700);
-    const names = await readdir(own);
-    expect(names).toHaveLength(2);
-    for (const name of names) expect((await stat(join(own, name))).mode & 0o777).toBe(0o600);
-  });
-
-  test("a directory that others may enter is not used: the driver warns and goes on", async () => {
-    await chmod(directory, 0o755);
-    const session = await driver({}, false);
-    await session.ask("shutdown");
-    session.child.stdin?.end();
-    const { code, stderr } = await session.ended;
-    expect(stderr.match(/control socket cannot be opened/g)).toHaveLength(1);
-    expect(stderr).toContain(`${directory} is not a directory of this user alone: chmod 700`);
-    expect(code).toBe(0);
-    const status = await inProcess("status");
-    expect(status.stderr).toContain("is not a directory of this user alone");
-    expect(status.code).toBe(1);
-  });
+test("a directory that others may enter is not used: the driver warns and goes on", async () => {
+  await chmod(directory, 0o755);
+  const session = await driver(bare, false);
+  await session.ask("shutdown");
+  session.child.stdin?.end();
+  const { code, stderr } = await session.ended;
+  expect(stderr.match(/control socket cannot be opened/g)).toHaveLength(1);
+  expect(stderr).toContain(`${directory} is not a directory of this user alone: chmod 700`);
+  expect(code).toBe(0);
+  const status = await inProcess("status");
+  expect(status.stderr).toContain("is not a directory of this user alone");
+  expect(status.code).toBe(1);
 });
 
 describe("stop", () => {
@@ -346,21 +374,20 @@ describe("stop", () => {
   });
 
   test("leaves the end to a driver that handles SIGTERM", async () => {
-    const session = await driver();
+    const session = await driver(bare);
     await session.ask("onTerminate", "exit");
     expect(await inProcess("stop")).toMatchObject({ code: 0 });
     expect(await session.ended).toMatchObject({ code: 7 });
   });
 
   test("tells of one that stays, and kills it with --force", async () => {
-    const session = await driver();
+    const session = await driver(bare);
     await session.ask("onTerminate", "stay");
     const { code, stderr } = await inProcess("stop", "--grace-period", "500");
     expect(stderr).toContain("has not ended within 500 ms: --force kills it");
     expect(code).toBe(1);
-    session.child.kill("SIGKILL");
-    await session.ended;
-    const other = await driver();
+    await killed(session);
+    const other = await driver(bare);
     await other.ask("onTerminate", "stay");
     const forced = await inProcess("stop", "--grace-period", "500", "--force");
     expect(forced).toMatchObject({ code: 0, stdout: expect.stringContaining("was killed") });
@@ -368,7 +395,7 @@ describe("stop", () => {
   });
 
   test.runIf(isFull)("says so of one that may not be killed", async () => {
-    const session = await driver();
+    const session = await driver(bare);
     session.child.kill("SIGSTOP");
     // As where its number is that of a process of another user.
     const refuse = `process.kill = () => { throw Object.assign(new Error("kill EPERM"), { code: "EPERM" }); };`;
@@ -387,44 +414,11 @@ describe("stop", () => {
   });
 });
 
-describe("timeline", () => {
-  test("is what the driver would write, as valid JSON", async () => {
-    const session = await driver({ taskEvents: true });
-    const path = join(directory, "trace.json");
-    await vi.waitFor(async () => {
-      const { code, stdout } = await inProcess("timeline", "--out", path);
-      expect(code).toBe(0);
-      const trace = JSON.parse(await readFile(path, "utf8")) as readonly unknown[];
-      expect(stdout).toContain(`${trace.length} events in ${path}`);
-      expect(trace).toEqual(await session.ask("timeline"));
-      expect(trace).toContainEqual(expect.objectContaining({ name: "submit Grader.say" }));
-      expect(JSON.parse((await inProcess("timeline", "--out", "-")).stdout)).toEqual(trace);
-    }, settled);
-  });
-
-  test("keeps a file that is there", async () => {
-    await driver({ taskEvents: true });
-    const path = join(directory, "notes.md");
-    await writeFile(path, "my notes");
-    const { code, stderr } = await inProcess("timeline", "--out", path);
-    expect(code).toBe(0);
-    const [, aside = ""] = /is now in (\S+)$/m.exec(stderr) ?? [];
-    expect(await readFile(aside, "utf8")).toBe("my notes");
-    expect(JSON.parse(await readFile(path, "utf8"))).toBeInstanceOf(Array);
-  });
-
-  test("needs a driver that notes something, and a file that can be written", async () => {
-    const session = await driver();
-    const { code, stderr } = await inProcess("timeline", "--out", join(directory, "trace.json"));
-    expect(stderr).toContain("start it with init({ taskEvents: true })");
-    expect(code).toBe(1);
-    await killed(session);
-    await driver({ taskEvents: true });
-    expect(await inProcess("timeline", "--out", join(directory, "no/trace.json"))).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/^rayling: --out: ENOENT.*\n$/) as string,
-    });
-  });
+test("a timeline needs a driver that notes something", async () => {
+  await driver(bare);
+  const { code, stderr } = await inProcess("timeline", "--out", join(directory, "trace.json"));
+  expect(stderr).toContain("start it with init({ taskEvents: true })");
+  expect(code).toBe(1);
 });
 
 describe("bad input is one line and exit code 2", () => {

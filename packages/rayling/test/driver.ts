@@ -6,14 +6,16 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type * as ray from "rayling";
-import { onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, onTestFinished, vi } from "vitest";
 import { type Ended, folder, inProcess, startNode } from "./command.ts";
 
 const script = fileURLToPath(new URL("fixtures/driver.ts", import.meta.url));
 
-/** Where drivers and commands of this test meet. */
-export async function ownDirectory(): Promise<string> {
-  const directory = await folder();
+type Cleanup = (close: () => Promise<void>) => void;
+
+/** Where drivers and commands of this test meet, or of several. */
+export async function ownDirectory(after: Cleanup = onTestFinished): Promise<string> {
+  const directory = await folder(after);
   vi.stubEnv("RAYLING_CONTROL_DIRECTORY", directory);
   return directory;
 }
@@ -30,10 +32,11 @@ export interface Driver {
 export async function driver(
   options: ray.InitOptions = {},
   isFound = options.controlSocket !== false,
+  after: Cleanup = onTestFinished,
 ): Promise<Driver> {
   const directory = process.env["RAYLING_CONTROL_DIRECTORY"] ?? "";
   const { child, ended } = startNode(script, JSON.stringify(options));
-  onTestFinished(() => void child.kill("SIGKILL"));
+  after(async () => void child.kill("SIGKILL"));
   const answers: PromiseWithResolvers<unknown>[] = [];
   const isReady = Promise.withResolvers<void>();
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
@@ -54,6 +57,24 @@ export async function driver(
       return answer.promise;
     },
   };
+}
+
+/** One driver for all tests of a `describe` that only look at it; commands of other tests do not see it. */
+export function sharedDriver(options: ray.InitOptions = {}): () => Driver & { directory: string } {
+  let shared: Driver & { directory: string };
+  const closing: (() => Promise<void>)[] = [];
+  const after: Cleanup = (close) => void closing.push(close);
+  beforeAll(async () => {
+    // The driver makes it.
+    const directory = join(await folder(after), "made-by-the-driver");
+    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", directory);
+    shared = { ...(await driver(options, true, after)), directory };
+  });
+  beforeEach(() => void vi.stubEnv("RAYLING_CONTROL_DIRECTORY", shared.directory));
+  afterAll(async () => {
+    for (const close of closing.toReversed()) await close();
+  });
+  return () => shared;
 }
 
 export async function recordsIn(directory: string): Promise<readonly string[]> {

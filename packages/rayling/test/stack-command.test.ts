@@ -62,8 +62,11 @@ test("code that holds a thread has a stack, what awaits has its name and what it
   expect(stdout).not.toContain("\u001b");
 });
 
-test("a thread that sleeps in Atomics.wait is seen, and its driver goes on", async () => {
+test("a thread that sleeps in Atomics.wait is seen, its driver goes on, and what is not there is one clear line", async () => {
   const session = await driver();
+  const none = await inProcess("stack", "nobody");
+  expect(none).toMatchObject({ code: 1, stdout: "" });
+  expect(none.stderr).toBe("rayling: no worker or living actor has the id, name or class nobody\n");
   await session.ask("holdGrader");
   const rows = await rowsOf("Grader");
   const held = rows.find(({ thread }) => thread === "BUSY");
@@ -92,11 +95,4 @@ test("a process that does not answer is said to be silent, with what was sent to
   const { stdout } = await inProcess("stack", "own", "--timeout", "300");
   expect(stdout).toMatch(/^process host-\w+, process \d+: does not answer$/m);
   expect(stdout).toMatch(/^ {2}sent to it and not answered: Grader\.compute$/m);
-});
-
-test("what is not there is one clear line", async () => {
-  await driver();
-  const none = await inProcess("stack", "nobody");
-  expect(none).toMatchObject({ code: 1, stdout: "" });
-  expect(none.stderr).toBe("rayling: no worker or living actor has the id, name or class nobody\n");
 });
