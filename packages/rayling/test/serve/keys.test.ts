@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { folder, inProcess, shown, startShell } from "../command.ts";
 import { type Answered, ask, type Gate, gate, reward, type Running, serve } from "./served.ts";
-import { inFull } from "../../../../test/fixtures/suite.ts";
+import { inFull, sized } from "../../../../test/fixtures/suite.ts";
 
 interface Line {
   readonly key?: string;
@@ -31,10 +31,15 @@ const closing: (() => Promise<void>)[] = [];
 const after = (close: () => Promise<void>): void => void closing.push(close);
 let judge: Gate;
 let server: Running;
+/** One that keeps a log, for what does not end it. */
+let recorder: Running;
+let recorded = "";
 
 beforeAll(async () => {
   judge = await gate(after);
   server = await serve(["--reward-kwarg", `gate=${judge.url}`], { after });
+  recorded = join(await folder(after), "rewards.jsonl");
+  recorder = await serve(["--reward-kwarg", `gate=${judge.url}`, "--record", recorded], { after });
 });
 beforeEach(() => {
   judge.open();
@@ -139,19 +144,22 @@ test("a client that goes loses nothing: its sample is scored, and its key is ans
 
 test("with a log every outcome is known again after a kill -9 under load", async () => {
   const log = join(await folder(), "rewards.jsonl");
-  const names = Array.from({ length: 300 }, (_, index) => `n${index}`);
+  const count = sized({ gate: 150, full: 300 });
+  const names = Array.from({ length: count }, (_, index) => `n${index}`);
   const known = new Map<string, unknown>();
   const first = await recording(log);
   judge.hold((name) => Number(name.slice(1)) % 5 === 4);
-  const single = names.slice(0, 200).map(async (name) => {
+  const single = names.slice(0, (2 * count) / 3).map(async (name) => {
     const { body } = await asking(first, `ask:${name}`, {}, name);
     known.set(name, body);
   });
-  const samples = names.slice(200).map((name) => ({ response: `ask:${name}`, id: name }));
+  const samples = names
+    .slice((2 * count) / 3)
+    .map((name) => ({ response: `ask:${name}`, id: name }));
   const batch = ask(`${first.url}/score/batch`, { samples });
   const cut = Promise.allSettled([...single, batch]);
-  // A fifth is under way when it dies, 60 of them in all; the rest has been answered or is in the middle of it.
-  await judge.waiting(55);
+  // A fifth is under way when it dies; the rest has been answered or is in the middle of it.
+  await judge.waiting(count / 5 - 5);
   await expect.poll(() => known.size).toBeGreaterThan(0);
   first.signal("SIGKILL");
   await first.ended;
@@ -239,12 +247,9 @@ test("a key in the log of an earlier release, which left out names, is known by 
     return answer.body;
   };
   // Such a line, by what its release made of the extra info.
-  const first = await recording(log);
-  await scored(first, { more: 1 }, 200);
-  first.signal("SIGKILL");
-  await first.ended;
-  const text = await readFile(log, "utf8");
-  await writeFile(log, text.replace('"group":null', '"group":"p1"'));
+  await scored(recorder, { more: 1 }, 200);
+  const line = (await readFile(recorded, "utf8")).split("\n").find((one) => one.includes('"k"'));
+  await writeFile(log, `${line?.replace('"group":null', '"group":"p1"')}\n`);
   const second = await recording(log);
   expect(await scored(second, { more: 1, uid: "p1" }, 200)).toMatchObject({ replayed: true });
   await scored(second, { more: 1, uid: "p2" }, 422);
@@ -253,11 +258,9 @@ test("a key in the log of an earlier release, which left out names, is known by 
 
 test("a log belongs to one server, and is a reward log", async () => {
   const path = await folder();
-  const log = join(path, "rewards.jsonl");
-  await recording(log);
   const serveWith = (record: string) =>
     inProcess("serve", "--reward", reward, "--listen", "127.0.0.1:0", "--record", record);
-  const busy = await serveWith(log);
+  const busy = await serveWith(recorded);
   expect(busy).toMatchObject({ code: 2, stderr: expect.stringContaining("--record: ") as string });
   const other = join(path, "other.jsonl");
   await appendFile(other, '{"not": "a record"}\n');
@@ -297,20 +300,18 @@ test("what cannot be recorded is not answered, and the server says that it is no
 });
 
 test("a log that was moved away is begun anew, and what is refused meanwhile does not run", async () => {
-  const log = join(await folder(), "rewards.jsonl");
-  const recorded = await recording(log);
-  expect((await asking(recorded, "ask:a", {}, "k1")).status).toBe(200);
-  await rename(log, `${log}.1`);
-  expect((await asking(recorded, "ask:b", {}, "k2")).status).toBe(503);
-  expect((await ask(`${recorded.url}/readyz`)).status).toBe(503);
+  expect((await asking(recorder, "ask:a", {}, "k1")).status).toBe(200);
+  await rename(recorded, `${recorded}.1`);
+  expect((await asking(recorder, "ask:b", {}, "k2")).status).toBe(503);
+  expect((await ask(`${recorder.url}/readyz`)).status).toBe(503);
   await expect
-    .poll(async () => (await asking(recorded, "ask:b", {}, "k2")).status, { interval: 100 })
+    .poll(async () => (await asking(recorder, "ask:b", {}, "k2")).status, { interval: 100 })
     .toBe(200);
   expect(judge.runs.get("b")).toBe(2);
-  expect((await ask(`${recorded.url}/readyz`)).status).toBe(200);
-  expect((await asking(recorded, "ask:a", {}, "k1")).body).toMatchObject({ replayed: true });
-  expect((await linesOf(`${log}.1`)).map(({ key }) => key)).toContain("k1");
-  expect((await linesOf(log)).map(({ key }) => key)).toEqual(["k2"]);
+  expect((await ask(`${recorder.url}/readyz`)).status).toBe(200);
+  expect((await asking(recorder, "ask:a", {}, "k1")).body).toMatchObject({ replayed: true });
+  expect((await linesOf(`${recorded}.1`)).map(({ key }) => key)).toContain("k1");
+  expect((await linesOf(recorded)).map(({ key }) => key)).toEqual(["k2"]);
 });
 
 test("without a log as many answers are known as have room", async () => {
