@@ -25,6 +25,8 @@ interface Line {
   readonly usage: { readonly outputTokens: number } | null;
 }
 
+const one = ["--baseline", "0", "--workers", "1"];
+
 /** By the command that the example begins with. */
 async function scored(
   path: string,
@@ -40,7 +42,7 @@ async function scored(
   const args = command.replace("solutions.jsonl", input).split(" ");
   const { stdout } = await run(
     process.execPath,
-    ["packages/rayling/dist/cli/main.js", ...args, "--out", out, "--baseline", "0"],
+    ["packages/rayling/dist/cli/main.js", ...args, "--out", out, ...one],
     { cwd: root, env: { ...process.env, JUDGE_URL: judgeUrl } },
   );
   const lines = (await readFile(out, "utf8")).trimEnd().split("\n");

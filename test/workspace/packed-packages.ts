@@ -28,9 +28,8 @@ export async function packAll(
   folder: string,
   flags: readonly string[],
 ): Promise<Readonly<Record<string, string>>> {
-  for (const name of packages) {
-    await pnpm(["pack", ...flags, "--pack-destination", folder], join(root, "packages", name));
-  }
+  const all = ["--recursive", "--filter", "./packages/*"];
+  await pnpm([...all, "pack", ...flags, "--pack-destination", folder], root);
   const tarballs = (await readdir(folder)).filter((file) => file.endsWith(".tgz"));
   if (tarballs.length !== packages.length) {
     throw new Error(`${packages.length} packages made ${tarballs.length} tarballs`);

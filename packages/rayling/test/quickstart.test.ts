@@ -8,12 +8,13 @@ import { folder, inProcess, shown, start, startIn } from "./command.ts";
 import { slowness } from "../src/cli/train/quickstart-introduction.ts";
 import type { QuickstartFlags } from "../src/cli/train/quickstart-introduction.ts";
 import { summaryLines } from "../src/cli/train/quickstart-summary.ts";
-import { inFull } from "../../../test/fixtures/suite.ts";
+import { inFull, sized } from "../../../test/fixtures/suite.ts";
 
 test("a short one: comparison, page, traces, in lines that are short and a folder of its own", async () => {
   const directory = await folder();
   const out = join(directory, "runs/quickstart/latest");
-  const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4"];
+  const steps = sized({ gate: 1, full: 2 });
+  const flags = ["--steps", String(steps), "--warm-steps", "2", "--latency", "4"];
   const { code, stdout } = await startIn(directory, "quickstart", ...flags).ended;
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of some new problems right$/m);
@@ -22,10 +23,13 @@ test("a short one: comparison, page, traces, in lines that are short and a folde
   );
   expect(stdout).toMatch(/^In the lines of steps: score is .+ accuracy is .+ waited is .+\.$/m);
   expect(stdout).toMatch(/^GRPO, one-step-off-policy \(2 of 2\): /m);
-  expect(stdout).toMatch(/^step 2\/2, accuracy [\d.]+ %$/m);
-  expect(stdout).toMatch(/^The judge scored all 1,024 answers; none failed\.$/m);
-  expect(stdout).toMatch(/^Training: 2 steps under each schedule, about (?:\d+m )?\d+ ?s more\.$/m);
-  expect(stdout).toMatch(/^step 2\/2, score /m);
+  const last = `step ${steps}/${steps}`;
+  expect(stdout).toMatch(new RegExp(`^${last}, accuracy [\\d.]+ %$`, "m"));
+  const answers = (512 * steps).toLocaleString("en-US");
+  expect(stdout).toContain(`\nThe judge scored all ${answers} answers; none failed.\n`);
+  const said = `^Training: ${steps} steps? under each schedule, about (?:\\d+m )?\\d+ ?s more\\.$`;
+  expect(stdout).toMatch(new RegExp(said, "m"));
+  expect(stdout).toMatch(new RegExp(`^${last}, score `, "m"));
   expect(stdout).toMatch(/^sync +[\d.]+ s +[\d.]+ % ± [\d.]+ +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
   expect(stdout).toMatch(/^one-step-off-policy +[\d.]+ s +[\d.]+ % ± /m);
   expect(stdout).toMatch(/^one-step-off-policy took \d+ % (?:less|more) time than sync, /m);
@@ -34,8 +38,8 @@ test("a short one: comparison, page, traces, in lines that are short and a folde
   expect(await readFile(page, "utf8")).toContain("one-step-off-policy");
   const commands = stdout.slice(stdout.indexOf("What next")).match(/^ {2}npx .+$/gm);
   expect(commands).toHaveLength(3);
-  const steps = stdout.split("\n").filter((line) => line.startsWith("step "));
-  expect(Math.max(...steps.map(({ length }) => length))).toBeLessThanOrEqual(100);
+  const lines = stdout.split("\n").filter((line) => line.startsWith("step "));
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
   for (const schedule of ["sync", "one-step-off-policy"]) {
     const trace = await readFile(join(out, schedule, "trace.json"), "utf8");
     expect(JSON.parse(trace)).toBeTypeOf("object");
@@ -45,7 +49,7 @@ test("a short one: comparison, page, traces, in lines that are short and a folde
       .split("\n")
       .map((line) => JSON.parse(line) as { step: number; data: Record<string, number> })
       .filter(({ data }) => "val-core/arithmetic/acc/mean@1" in data);
-    expect(validated.map(({ step }) => step)).toEqual([0, 2]);
+    expect(validated.map(({ step }) => step)).toEqual([0, steps]);
   }
 });
 

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import {
   fileOf,
   folder,
+  inProcess,
   rayling,
   recordsOf,
   shown,
@@ -129,12 +130,14 @@ describe.each(sized({ gate: latencies.slice(0, 1), full: latencies }))(
         })),
       );
       const out = join(await folder(), "rewards.jsonl");
-      const { code, stdout, stderr } = await rayling(
+      const { code, stdout, stderr } = await inProcess(
         "score",
         "--solutions",
         solutions,
         "--reward",
         `${troublemaker}:sync`,
+        "--workers",
+        "1",
         "--timeout",
         "400",
         "--latency",
@@ -173,12 +176,14 @@ test("--manager remote: what aborts its process costs its own sample, and neithe
     })),
   );
   const out = join(await folder(), "rewards.jsonl");
-  const { code, stdout, stderr } = await rayling(
+  const { code, stdout, stderr } = await inProcess(
     "score",
     "--solutions",
     solutions,
     "--reward",
     `${troublemaker}:sync`,
+    "--workers",
+    "1",
     "--manager",
     "remote",
     "--baseline",
@@ -199,12 +204,14 @@ test("--manager remote: what aborts its process costs its own sample, and neithe
 test("extras that JSON cannot carry are texts and cost no score", async () => {
   const solutions = await fileOf([{ question: "q", ground_truth: "g", a: { solution: "s" } }]);
   const out = join(await folder(), "rewards.jsonl");
-  const { code } = await rayling(
+  const { code } = await inProcess(
     "score",
     "--solutions",
     solutions,
     "--reward",
     "packages/rayling/test/fixtures/big-extra.ts",
+    "--workers",
+    "1",
     "--out",
     out,
   );
@@ -224,6 +231,7 @@ test("solutions come from a pipe as well", async () => {
   ]);
   const out = join(await folder(), "rewards.jsonl");
   const flags = ["--demo", "--solutions", "/dev/stdin", "--latency", "0", "--baseline", "0"];
+  flags.push("--workers", "1");
   const { ended } = startPiped(solutions, "score", ...flags, "--out", out);
   expect(await ended).toMatchObject({ code: 0 });
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual([1, 0]);
@@ -239,7 +247,8 @@ test.each(sized({ gate: signals.slice(0, 1), full: [...signals] }))(
   async (...row) => {
     const [, signal, exitCode, word] = row;
     const out = join(await folder(), "rewards.jsonl");
-    const { child, ended } = start("score", "--demo", "--latency", "1000,1100", "--out", out);
+    const flags = ["--demo", "--latency", "1000,1100", "--workers", "1", "--out", out];
+    const { child, ended } = start("score", ...flags);
     await shown({ child }, / 2,560, /, "stderr");
     child.kill(signal);
     const { code, stdout, stderr } = await ended;

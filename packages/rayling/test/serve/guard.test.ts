@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { RequestNotes } from "../../src/serve/request-notes.ts";
-import { folder, inProcess, rayling } from "../command.ts";
+import { folder, inProcess } from "../command.ts";
 import { ask, type Gate, gate, reward, type Running, serve } from "./served.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -173,13 +173,9 @@ test("a flood of refused requests is logged in part, and counted in the log", ()
 });
 
 describe("is not started", () => {
-  const refused = async (
-    flags: readonly string[],
-    stderr: string,
-    run: typeof inProcess = inProcess,
-  ): Promise<void> => {
+  const refused = async (flags: readonly string[], stderr: string): Promise<void> => {
     const listen = flags.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
-    expect(await run("serve", ...listen, ...flags)).toMatchObject({
+    expect(await inProcess("serve", ...listen, "--workers", "1", ...flags)).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringContaining(stderr) as string,
@@ -217,7 +213,7 @@ describe("is not started", () => {
         "--reward",
         `${join(import.meta.dirname, "../fixtures/of-groups.ts")}:${name}`,
       ];
-      await refused(ofGroups, "looks at all answers to a prompt", rayling);
+      await refused(ofGroups, "looks at all answers to a prompt");
       const { url } = await serve(["--one-by-one"], { functions: ofGroups });
       const { status, body } = await ask(`${url}/score`, { response: "four", ground_truth: "4" });
       expect(status).toBe(200);
@@ -226,10 +222,6 @@ describe("is not started", () => {
   );
 
   test("on a port that is taken", async () => {
-    await refused(
-      ["--reward", reward, "--listen", `127.0.0.1:${open.port}`],
-      "EADDRINUSE",
-      rayling,
-    );
+    await refused(["--reward", reward, "--listen", `127.0.0.1:${open.port}`], "EADDRINUSE");
   });
 });
