@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { recordRun } from "../../trainer/test/tracking/recorded-run.ts";
 import { folder } from "./fixtures/logs.ts";
 import { openPage } from "./fixtures/page.ts";
@@ -18,7 +18,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const text = await readFile(path, "utf8");
     // The page sees the first step alone, and then all of them.
     await writeFile(path, text.slice(0, text.indexOf("\n") + 1));
-    const { page, oddities } = await openPage(await openBrowser(), `${url}#/runs`);
+    const { page, oddities } = await openPage(`${url}#/runs`);
     const metric = "critic/score/mean";
     const chart = page.getByRole("img", { name: `${metric} by step` });
     await expect.poll(() => chart.getAttribute("aria-label")).toContain("at step 1");

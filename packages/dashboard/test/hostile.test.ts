@@ -6,7 +6,7 @@ import { serveRewardLogs } from "@rayling/dashboard";
 import { Tracking, writeReport } from "@rayling/trainer";
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { Marked, markup } from "./fixtures/hostile.ts";
 import { folder, writeLog } from "./fixtures/logs.ts";
 import { openPage } from "./fixtures/page.ts";
@@ -27,7 +27,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const actor = Marked.options({ name: markup }).remote();
     await ray.get(actor.say.remote(markup));
     await expect(ray.get(actor.fail.remote(markup))).rejects.toThrow("onerror");
-    const { page, oddities } = await openPage(await openBrowser(), url);
+    const { page, oddities } = await openPage(url);
     await expectText(page, "overview");
     const [{ actorId } = { actorId: "" }] = await ray.state.listActors();
     for (const room of ["actors", "tasks", `actor/${actorId}`]) {
@@ -71,7 +71,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     }
     const served = await serveRewardLogs([path], { port: 0 });
     onTestFinished(() => served.close());
-    const { page, oddities } = await openPage(await openBrowser(), served.url);
+    const { page, oddities } = await openPage(served.url);
     for (let index = 0; index < 3 + lines.length; index += 1) {
       await page.evaluate(`location.hash = "#/samples/${index}"`);
       await page.getByRole("article", { name: `Sample ${index}`, exact: true }).waitFor();
@@ -100,7 +100,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
       tracking.warning(1, markup);
     }
     const path = await writeReport({ directory });
-    const { page, oddities } = await openPage(await openBrowser(), `file://${path}`);
+    const { page, oddities } = await openPage(`file://${path}`);
     await expectText(page, "report");
     expect(oddities).toEqual([]);
   });

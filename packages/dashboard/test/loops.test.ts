@@ -4,7 +4,7 @@ import * as ray from "@rayling/core";
 import { addDashboardPanel, dashboardPanels, isDashboardServed } from "@rayling/core/dashboard";
 import { outcomesIn, RewardLoopManager, type RewardLoopOptions } from "@rayling/reward-loop";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { folder } from "./fixtures/logs.ts";
 import { expectSound, openPage } from "./fixtures/page.ts";
 import { servedSession } from "./fixtures/served.ts";
@@ -145,7 +145,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const { url } = await servedSession({ numCpus: 4 });
     const record = join(await folder(), "rewards.jsonl");
     const loop = await openLoop({ record, limits: { endpoint: "judge", concurrency: 2 } });
-    const watched = await openPage(await openBrowser(), `${url}#/loops`);
+    const watched = await openPage(`${url}#/loops`);
     const { page, oddities } = watched;
     await page.getByText("Rate", { exact: true }).waitFor();
     await scoreAll(loop);

@@ -1,9 +1,9 @@
 /** The page in Chromium: its numbers are those of ray.state, and what it does is done. */
 import * as ray from "@rayling/core";
-import { describe, expect, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { Counter, Fragile } from "./fixtures/actors.ts";
-import { expectSound, openPage } from "./fixtures/page.ts";
+import { expectSound, openBrowser, openPage } from "./fixtures/page.ts";
 import { servedSession } from "./fixtures/served.ts";
 
 describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHROMIUM)", () => {
@@ -18,7 +18,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await ray.get(counters.map((one) => one.say.remote("a line to read")));
     await expect(ray.get(Fragile.remote().leave.remote())).rejects.toThrow("code 7");
     const tooBig = Counter.options({ numCpus: 64 }).remote();
-    const watched = await openPage(await openBrowser(), url);
+    const watched = await openPage(url);
     const { page, oddities } = watched;
 
     expect(new URL(page.url()).search).toBe("");
@@ -87,6 +87,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await ray.get(actor.increment.remote());
     const [counter] = await ray.state.listActors();
     const context = await (await openBrowser()).newContext();
+    onTestFinished(() => context.close());
     // Without windows no tab is ever hidden.
     await context.addInitScript(
       "let isHidden = false; Object.defineProperty(document, 'hidden', { get: () => isHidden }); globalThis.hide = (to) => { isHidden = to; document.dispatchEvent(new Event('visibilitychange')); };",

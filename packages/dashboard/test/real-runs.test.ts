@@ -7,7 +7,7 @@ import { loadTrainerConfig } from "@rayling/trainer/config";
 import { runTraining } from "@rayling/trainer/run";
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { count, duration, figure as figureText } from "../page/src/data/text.ts";
 import { Counter } from "./fixtures/actors.ts";
 import { folder } from "./fixtures/logs.ts";
@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const record = join(await folder(), "rewards.jsonl");
     const judge = Counter.options({ name: "judge", isolation: "process" }).remote();
     await ray.get(judge.increment.remote());
-    const watched = await openPage(await openBrowser(), `${url}#/loops`);
+    const watched = await openPage(`${url}#/loops`);
     const { page, oddities } = watched;
     const shown = figuresOf(page);
     await page.getByText("No reward loop is open").waitFor();
@@ -145,7 +145,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
         "actor_rollout_ref.actor.ppo_mini_batch_size=2",
       ],
     });
-    const watched = await openPage(await openBrowser(), `${url}#/runs`);
+    const watched = await openPage(`${url}#/runs`);
     const { page, oddities } = watched;
     await page.getByText("No training of this session").waitFor();
     const training = runTraining(config);

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { serveRewardLogs } from "@rayling/dashboard";
 import { outcomesIn } from "@rayling/reward-loop";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { folder, type Scored, writeLog } from "./fixtures/logs.ts";
-import { expectSound, openPage } from "./fixtures/page.ts";
+import { expectSound, openBrowser, openPage } from "./fixtures/page.ts";
 import { inFull } from "../../../test/fixtures/suite.ts";
 
 const scored = (scoreOf: (index: number) => number | null): readonly Scored[] =>
@@ -36,7 +36,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     );
     const served = await serveRewardLogs([rule, judge], { port: 0 });
     onTestFinished(() => served.close());
-    const watched = await openPage(await openBrowser(), served.url);
+    const watched = await openPage(served.url);
     const { page, oddities } = watched;
     const figure = (name: string): Promise<string | null> =>
       page.locator(".about dl.facts div", { hasText: name }).locator("dd").textContent();
@@ -99,6 +99,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const served = await serveRewardLogs([path], { port: 0 });
     onTestFinished(() => served.close());
     const page = await (await openBrowser()).newPage();
+    onTestFinished(() => page.close());
     // As if the log had more rows than an element can be high.
     const many = 3_000_000;
     await page.route("**/api/samples?*", async (route) => {

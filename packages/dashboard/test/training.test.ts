@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { writeReport } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
-import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
+import { chromiumPath } from "../../trainer/test/tracking/browser.ts";
 import { recordRun } from "../../trainer/test/tracking/recorded-run.ts";
 import { alignedCurves } from "../page/src/data/training.ts";
 import type { TrainingAnswer } from "../src/training/answers.ts";
@@ -132,7 +132,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await mkdir(join(base, "early"));
     await writeFile(join(base, "early", "metrics.jsonl"), line(1, 0.25) + line(2, 0.75));
     await recordRun(join(base, "now"), ["file"], recorded);
-    const watched = await openPage(await openBrowser(), `${url}#/runs`);
+    const watched = await openPage(`${url}#/runs`);
     const { page, oddities } = watched;
     const charts = page.getByRole("img", { name: /^critic\/score\/mean by step/ });
     await expect.poll(() => charts.getAttribute("aria-label")).toContain("now: 1 at step 10");
@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await recordRun(join(base, "one"), ["file"], recorded);
     await recordRun(join(base, "two"), ["file"], recorded);
     const path = await writeReport({ directory: base, title: "both" });
-    const watched = await openPage(await openBrowser(), pathToFileURL(path).href);
+    const watched = await openPage(pathToFileURL(path).href);
     const { page, oddities } = watched;
     await expect.poll(() => page.title()).toBe("both – rayling");
     const phases = page.locator(".phase");
