@@ -71,7 +71,7 @@ test("new, data and cert answer with what they made", async () => {
 
 test("commands for a driver answer with rows, and logs with a line each", async () => {
   await ownDirectory();
-  const session = await driver({ taskEvents: true });
+  const session = await driver({ taskEvents: true, isolation: "shared" });
   const out = join(await folder(), "trace.json");
   expect(await json("timeline", "--out", out)).toEqual({
     events: (JSON.parse(await readFile(out, "utf8")) as unknown[]).length,
@@ -168,7 +168,7 @@ test("score: what a reward function prints goes elsewhere", async () => {
   );
   const solutions = await fileOf([{ prompt: "2 + 2?", response: "4", ground_truth: "4" }]);
   const out = join(await folder(), "rewards.jsonl");
-  const flags = ["--reward", reward, "--out", out, "--format", "json"];
+  const flags = ["--reward", reward, "--out", out, "--workers", "1", "--format", "json"];
   const { stderr, ...ended } = await rayling("score", solutions, ...flags);
   expect(parsed({ ...ended, stderr })).toMatchObject({ samples: 1, invalid: 0, log: out });
   expect(stderr).toContain("from the reward");
@@ -181,7 +181,16 @@ test("score: what a reward function prints goes elsewhere", async () => {
 test("commands that go on say where they are in a line", async () => {
   const reward = join(await folder(), "reward.mjs");
   await writeFile(reward, "export const computeScore = () => 1;\n");
-  const flags = ["--reward", reward, "--listen", "127.0.0.1:0", "--format", "json"];
+  const flags = [
+    "--reward",
+    reward,
+    "--workers",
+    "1",
+    "--listen",
+    "127.0.0.1:0",
+    "--format",
+    "json",
+  ];
   const started = start("serve", ...flags);
   const [line] = await shown(started, /^\{.*\}\n/);
   const { url } = JSON.parse(line) as { readonly url: string };

@@ -3,7 +3,7 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readParquet } from "@rayling/data-proto";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { fileOf, folder, inProcess, startPiped, workspace } from "./command.ts";
 
 const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
@@ -19,9 +19,27 @@ interface Scored {
   readonly log: string;
 }
 
-async function scored(...flags: readonly string[]): Promise<Scored> {
-  const input = await fileOf(questions);
+/** A log with texts, whose input is gone. */
+let ofOne = "";
+beforeAll(async () => {
+  const closing: (() => Promise<void>)[] = [];
+  const after = (remove: () => Promise<void>): void => void closing.push(remove);
+  const { log } = await scored(await folder(after));
+  ofOne = await readFile(log, "utf8");
+  for (const close of closing) await close();
+});
+
+/** A copy of it. */
+async function logOf(): Promise<string> {
   const log = join(await folder(), "rewards.jsonl");
+  await writeFile(log, ofOne);
+  return log;
+}
+
+async function scored(directory: string, ...flags: readonly string[]): Promise<Scored> {
+  const input = join(directory, "solutions.jsonl");
+  await writeFile(input, questions.map((one) => `${JSON.stringify(one)}\n`).join(""));
+  const log = join(directory, "rewards.jsonl");
   const run = ["score", input, "--reward", reward, "--out", log, "--workers", "1", ...flags];
   expect(await inProcess(...run)).toMatchObject({ code: 0 });
   return { input, log };
@@ -42,8 +60,7 @@ function expectZeros(stdout: string): void {
 }
 
 test("the zeros, with prompts and responses out of the log alone", async () => {
-  const { input, log } = await scored();
-  await rename(input, `${input}.gone`);
+  const log = await logOf();
   const zeros = await show(log, "--score", "0");
   expect(zeros).toMatchObject({ code: 0, stderr: "2 of 2 samples\n" });
   expectZeros(zeros.stdout);
@@ -60,7 +77,7 @@ test("the zeros, with prompts and responses out of the log alone", async () => {
 });
 
 test("out of the input, where the log points there: by its own word, or by its name", async () => {
-  const { input, log } = await scored("--no-texts");
+  const { input, log } = await scored(await folder(), "--no-texts");
   expect(await readFile(log, "utf8")).not.toContain("What is");
   expectZeros((await show(log, "--score", "0")).stdout);
   const moved = `${input}.moved.jsonl`;
@@ -72,6 +89,7 @@ test("out of the input, where the log points there: by its own word, or by its n
 test("of a pipe there is no input to look into, which is said", async () => {
   const log = join(await folder(), "rewards.jsonl");
   const flags = ["score", "/dev/stdin", "--reward", reward, "--out", log, "--no-texts"];
+  flags.push("--workers", "1");
   expect(await startPiped(await fileOf(questions), ...flags).ended).toMatchObject({ code: 0 });
   const shown = await show(log, "--score", "0");
   expect(shown.stderr).toContain("the log has no prompts and responses: name its input behind it");
@@ -79,7 +97,7 @@ test("of a pipe there is no input to look into, which is said", async () => {
 });
 
 test("only what counts is shown, and nothing that a terminal obeys", async () => {
-  const { log } = await scored();
+  const log = await logOf();
   const [first = "", ...others] = (await readFile(log, "utf8")).trimEnd().split("\n");
   const record = JSON.parse(first) as object;
   const again = JSON.stringify({ ...record, score: 0.5, response: "\u001b[31mred" });
@@ -103,7 +121,7 @@ describe("what cannot be shown", () => {
 });
 
 test("tables have prompts, responses and truths", async () => {
-  const { log } = await scored();
+  const log = await logOf();
   const table = join(await folder(), "rewards.parquet");
   expect(await inProcess("rewards", "export", log, "--out", table)).toMatchObject({ code: 0 });
   const rows = (await Array.fromAsync(readParquet(table))).map(({ value }) => value);

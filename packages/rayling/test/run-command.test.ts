@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { folder, inProcess, rayling, start } from "./command.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 async function scriptOf(text: string): Promise<string> {
   const path = join(await folder(), "script.ts");
@@ -34,7 +35,9 @@ test("gives the script its nodes and arguments, and has its exit code", async ()
   expect((await rayling("run", path)).stdout).toContain('["rayling://t@c:4",null,[]');
 });
 
-test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+// They stand in a list.
+const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+test.each(sized({ gate: signals.slice(0, 1), full: [...signals] }))(
   "passes %s on, to one that handles it and to one that does not",
   async (signal) => {
     const handling = await scriptOf(

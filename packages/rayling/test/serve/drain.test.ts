@@ -12,10 +12,11 @@ const isEnding = async (server: Running): Promise<void> => {
   await expect.poll(async () => (await ask(`${server.url}/readyz`)).status).toBe(503);
 };
 
-test("SIGTERM answers what is under way, and refuses what comes with a Retry-After", async () => {
+test("SIGTERM answers what is under way, and refuses what comes with a Retry-After; the longest times are timers that wait", async () => {
   const judge = await gate();
   const log = join(await folder(), "rewards.jsonl");
-  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--record", log]);
+  const longest = ["--drain-timeout", "2147482", "--idle-timeout", "2147482", "--record", log];
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, ...longest]);
   judge.hold(() => true);
   const single = ask(`${server.url}/score`, { response: "ask:a", id: "a" });
   const samples = [{ response: "ask:b" }, { response: "ask:c" }];
@@ -38,46 +39,45 @@ test("SIGTERM answers what is under way, and refuses what comes with a Retry-Aft
   judge.open();
   expect((await single).body).toMatchObject({ valid: true, id: "a" });
   expect((await lines).text.trimEnd().split("\n")).toHaveLength(2);
-  const { code, signal } = await server.ended;
+  const { code, signal, stderr } = await server.ended;
   expect([code, signal]).toEqual([0, null]);
+  // Node has nothing to say of the times.
+  expect(stderr).not.toContain("Warning");
   expect((await readFile(log, "utf8")).trimEnd().split("\n")).toHaveLength(3);
 });
 
-test("a sample whose client has gone is scored and recorded before the end", async () => {
+test("samples whose client has gone: those of a stream are counted when they are scored, and one is scored and recorded before the end", async () => {
   const judge = await gate();
   const log = join(await folder(), "rewards.jsonl");
   const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--record", log]);
-  judge.hold(() => true);
-  const gone = new AbortController();
-  const lost = ask(`${server.url}/score`, { response: "ask:a" }, { signal: gone.signal });
-  await judge.waiting(1);
-  gone.abort();
-  await expect(lost).rejects.toThrow();
-  server.signal("SIGTERM");
-  await isEnding(server);
-  judge.open();
-  expect((await server.ended).code).toBe(0);
-  expect(JSON.parse(await readFile(log, "utf8"))).toMatchObject({ valid: true });
-});
-
-test("samples of a stream whose client has gone are counted when they are scored", async () => {
-  const judge = await gate();
-  const server = await serve(["--reward-kwarg", `gate=${judge.url}`]);
-  judge.hold(() => true);
-  const gone = new AbortController();
   const samples = [{ response: "ask:a" }, { response: "ask:b" }];
-  const lost = ask(
-    `${server.url}/score/batch`,
-    { samples },
-    { headers: { accept: "application/x-ndjson" }, signal: gone.signal },
-  );
-  await judge.waiting(2);
-  gone.abort();
-  await expect(lost).rejects.toThrow();
+  const streamed = { accept: "application/x-ndjson" };
+  judge.hold(() => true);
+  const leaving = async (count: number, path: string, body: object, headers = {}) => {
+    const gone = new AbortController();
+    const { signal } = gone;
+    const lost = ask(`${server.url}${path}`, body, { headers, signal });
+    await judge.waiting(count);
+    gone.abort();
+    await expect(lost).rejects.toThrow();
+  };
+  await leaving(2, "/score/batch", { samples }, streamed);
   const metrics = async (): Promise<string> => (await ask(`${server.url}/metrics`)).text;
   await expect.poll(metrics).toMatch(/^ray_reward_requests_total\{path="\/score\/batch"/m);
   judge.open();
   await expect.poll(metrics).toMatch(/^ray_served_samples_total\{outcome="valid"\} 2$/m);
+  judge.hold(() => true);
+  await leaving(1, "/score", { response: "ask:c" });
+  server.signal("SIGTERM");
+  await isEnding(server);
+  judge.open();
+  expect((await server.ended).code).toBe(0);
+  const lines = (await readFile(log, "utf8")).trimEnd().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { valid: boolean }).valid)).toEqual([
+    true,
+    true,
+    true,
+  ]);
 });
 
 test("what takes longer than --drain-timeout is given up, and said", async () => {
@@ -92,22 +92,6 @@ test("what takes longer than --drain-timeout is given up, and said", async () =>
   const { code, stderr } = await server.ended;
   expect(code).toBe(1);
   expect(stderr).toContain("1 were still under way");
-});
-
-test("the longest times are timers that wait, and Node has nothing to say of them", async () => {
-  const judge = await gate();
-  const longest = ["--drain-timeout", "2147482", "--idle-timeout", "2147482"];
-  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, ...longest]);
-  judge.hold(() => true);
-  const kept = ask(`${server.url}/score`, { response: "ask:a" });
-  await judge.waiting(1);
-  server.signal("SIGTERM");
-  await isEnding(server);
-  judge.open();
-  expect((await kept).body).toMatchObject({ valid: true });
-  const { code, stderr } = await server.ended;
-  expect(code).toBe(0);
-  expect(stderr).not.toContain("Warning");
 });
 
 test("a second signal ends it at once", async () => {
