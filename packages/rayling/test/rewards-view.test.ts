@@ -8,28 +8,29 @@ import { fileOf, folder, inProcess, start, workspace } from "./command.ts";
 
 const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
 
-test.each(["--dashboard", "--watch"])("%s serves a page while a run lasts", async (flag) => {
-  const solutions = await fileOf([
-    { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
-  ]);
+const sums = [
+  { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
+  { question: "What is 2 + 2?", ground_truth: "A: 4", a: { solution: "A: 5" } },
+];
+
+/** Scores with a page. Returns the log. */
+async function served(flag: string): Promise<string> {
   const log = join(await folder(), "rewards.jsonl");
-  const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
+  const scored = ["score", await fileOf(sums), "--reward", reward, "--out", log, "--workers", "1"];
   const run = await inProcess(...scored, flag);
   expect(run).toMatchObject({ code: 0 });
   expect(run.stderr).toMatch(/^dashboard, .*:\nhttp:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
   const longest = Math.max(...run.stderr.split("\n").map(({ length }) => length));
   expect(longest).toBeLessThanOrEqual(80);
+  return log;
+}
+
+test("--watch serves a page while a run lasts", async () => {
+  await served("--watch");
 });
 
-test("the link leads to the samples of the log, and Ctrl-C ends it", async () => {
-  const solutions = await fileOf([
-    { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
-    { question: "What is 2 + 2?", ground_truth: "A: 4", a: { solution: "A: 5" } },
-  ]);
-  const log = join(await folder(), "rewards.jsonl");
-  const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
-  expect(await inProcess(...scored)).toMatchObject({ code: 0 });
-
+test("so does --dashboard; the link of rewards view leads to the samples of the log, and Ctrl-C ends it", async () => {
+  const log = await served("--dashboard");
   const { child, ended } = start("rewards", "view", log, "--port", "0");
   const input = child.stdout ?? expect.unreachable();
   const [url] = (await once(createInterface({ input }), "line")) as [string];

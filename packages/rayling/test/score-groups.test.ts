@@ -11,9 +11,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { readRewardLog } from "@rayling/reward-loop";
 import type { RewardRecord } from "@rayling/reward-loop";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { groupSizesOf } from "../src/cli/inputs/sample-groups.ts";
-import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
+import { openSolutions, type SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { fileOf, folder, inProcess, rayling, start } from "./command.ts";
 import { inFull } from "../../../test/fixtures/suite.ts";
 
@@ -72,17 +72,17 @@ describe("answers are a group", () => {
     ...more,
   });
 
-  test.each<[string, object[], string[], string[]]>([
+  test.each<[string, object[], string | undefined, string[]]>([
     [
       "by their prompt, wherever they stand",
       [row("a", "x"), row("b", "y"), row("a", "xx"), row("b", "yyy"), row("a", "xxx")],
-      [],
+      undefined,
       ["x xx xxx", "y yyy"],
     ],
     [
       "by uid before the prompt",
       [row("a", "x", { uid: 1 }), row("a", "y", { uid: 2 }), row("b", "xx", { uid: 1 })],
-      [],
+      undefined,
       ["x xx", "y"],
     ],
     [
@@ -91,7 +91,7 @@ describe("answers are a group", () => {
         row("a", "x", { uid: "1", of: { task: "t" } }),
         row("b", "yy", { uid: "2", of: { task: "t" } }),
       ],
-      ["--group-key", "of.task"],
+      "of.task",
       ["x yy"],
     ],
     [
@@ -101,7 +101,7 @@ describe("answers are a group", () => {
         { response: "y", ground_truth: "" },
         { response: "z", ground_truth: "" },
       ],
-      [],
+      undefined,
       ["x xx", "y", "z"],
     ],
     [
@@ -110,17 +110,36 @@ describe("answers are a group", () => {
         { question: "q", ground_truth: "", a: { solution: "x" }, b: { solution: "xx" } },
         { question: "p", ground_truth: "", a: { solution: "y" } },
       ],
-      [],
+      undefined,
       ["x xx", "y"],
     ],
-  ])("%s", async (_, rows, flags, groups) => {
-    await score(await fileOf(rows), "--reward", await ranking(), "--out", out, ...flags);
-    expect((await called()).toSorted()).toEqual(groups);
-    const lines = await linesOf();
-    for (const texts of groups) {
-      const own = lines.filter(({ response }) => texts.split(" ").includes(String(response)));
-      expect(own.map((one) => one.score)).toEqual(texts.split(" ").map((__, rank) => rank));
-    }
+  ])("%s", async (_, rows, groupKey, groups) => {
+    const options = { keys: {}, allowNan: false, groupKey };
+    const { signal } = new AbortController();
+    const { read } = await openSolutions(await fileOf(rows), signal, options);
+    const samples = await Array.fromAsync<SolutionSample>(read());
+    // One without a name is alone.
+    const nameOf = ({ context, place }: SolutionSample): string =>
+      context?.group ?? `alone at ${place.index}`;
+    const byGroup = Object.groupBy(samples, nameOf);
+    const texts = Object.values(byGroup).map((own = []) =>
+      own.map(({ response }) => (typeof response === "string" ? response : "")).join(" "),
+    );
+    expect(texts.toSorted()).toEqual(groups);
+  });
+
+  test("and are scored together, wherever they stand", async () => {
+    const rows = [
+      row("", "x", { of: { task: "a" } }),
+      row("", "y", { of: { task: "b" } }),
+      row("", "xx", { of: { task: "a" } }),
+      row("", "yyy", { of: { task: "b" } }),
+      row("", "xxx", { of: { task: "a" } }),
+    ];
+    const flags = ["--reward", await ranking(), "--group-key", "of.task", "--out", out];
+    await score(await fileOf(rows), ...flags);
+    expect((await called()).toSorted()).toEqual(["x xx xxx", "y yyy"]);
+    expect(await scores()).toEqual([0, 0, 1, 1, 2]);
   });
 
   test("of a key that is there and says something", async () => {
@@ -206,8 +225,7 @@ test("rayling serve knows no group to take a mean of", async () => {
 
 describe("postProcessScores", () => {
   /** 10 less each time that a score goes through it. */
-  const centred = (): Promise<string> =>
-    moduleOf(`export class Centred {
+  const centred = `export class Centred {
       async computeScore({ solutionStr }) {
         if (solutionStr === "none") return null;
         return { score: Number(solutionStr), usage: { prompt_tokens: 10, completion_tokens: 0 } };
@@ -215,20 +233,45 @@ describe("postProcessScores", () => {
       postProcessScores(scores) {
         return scores.map((score) => (score === null ? null : score - 10 * scores.length));
       }
-    }`);
+    }`;
   const rows = [
     { prompt: "a", responses: ["1", "2"], ground_truth: "" },
     { prompt: "b", responses: ["3", "none"], ground_truth: "" },
     { prompt: "c", response: "5", ground_truth: "" },
   ];
+  const closing: (() => Promise<void>)[] = [];
+  /** One run, and what it said; each case goes on with a copy of its log. */
+  let [input, reward, log, said] = ["", "", "", ""];
+  const flags = (): string[] => [
+    input,
+    "--reward",
+    `${reward}:Centred`,
+    "--out",
+    out,
+    "--price",
+    "100000,0",
+  ];
+  beforeAll(async () => {
+    const shared = await folder((remove) => void closing.push(remove));
+    [input, reward, out] = ["in.jsonl", "reward.mjs", "out.jsonl"].map((name) =>
+      join(shared, name),
+    ) as [string, string, string];
+    await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    await writeFile(reward, centred);
+    said = await score(...flags());
+    log = await readFile(out, "utf8");
+  });
+  beforeEach(() => writeFile(out, log));
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
 
   test("makes the scores that count, each once, and costs nothing more", async () => {
-    const flags = [await fileOf(rows), "--reward", `${await centred()}:Centred`, "--out", out];
-    flags.push("--price", "100000,0");
-    expect(await score(...flags)).toMatch(/^spent: 4\.0000$/m);
+    expect(said).toMatch(/^spent: 4\.0000$/m);
     expect(await scores()).toEqual([-19, -18, -17, null, -5]);
-    const report = await inProcess("rewards", "report", out, "--format", "json");
-    expect(JSON.parse(report.stdout)).toMatchObject({
+    const report = async (): Promise<unknown> =>
+      JSON.parse((await inProcess("rewards", "report", out, "--format", "json")).stdout);
+    expect(await report()).toMatchObject({
       samples: 5,
       valid: 4,
       superseded: 0,
@@ -237,32 +280,29 @@ describe("postProcessScores", () => {
       meanScore: -14.75,
     });
     // Nothing is called for a sample whose function gave a score, whatever its group made of it.
-    expect(await score(...flags, "--resume")).toMatch(/^samples +5, 4 of before$/m);
+    const resumed = await score(...flags(), "--resume");
+    expect(resumed).toMatch(/^samples +5, 4 of before$/m);
+    expect(resumed).toMatch(/^spent: 4\.0000, 4\.0000 of it before$/m);
     expect(await scores()).toEqual([-19, -18, -17, null, -5]);
-    expect(await score(...flags, "--resume")).toMatch(/^spent: 4\.0000, 4\.0000 of it before$/m);
+    expect(await report()).toMatchObject({ samples: 5, valid: 4, cost: 4 });
   });
 
   test("is done once to what is replayed, and not at all without the module", async () => {
-    const input = await fileOf(rows);
-    const reward = `${await centred()}:Centred`;
-    await score(input, "--reward", reward, "--out", out);
-    const log = out;
-    for (const functions of [["--reward", reward], []]) {
+    const before = out;
+    for (const functions of [["--reward", `${reward}:Centred`], []]) {
       out = join(directory, `replayed${functions.length}.jsonl`);
-      await score(input, ...functions, "--replay", log, "--out", out);
+      await score(input, ...functions, "--replay", before, "--out", out);
       expect(await scores()).toEqual([-19, -18, -17, null, -5]);
     }
   });
 
   test("that was not done when the process was killed is done by --resume", async () => {
-    const flags = [await fileOf(rows), "--reward", `${await centred()}:Centred`, "--out", out];
-    await score(...flags);
-    const lines = (await readFile(out, "utf8")).split("\n");
+    const lines = log.split("\n");
     const own = lines.filter((line) => line !== "" && !line.includes('"scoredAs"'));
     expect(own).toHaveLength(5);
     await writeFile(out, `${own.join("\n")}\n`);
     expect(await scores()).toEqual([1, 2, 3, null, 5]);
-    expect(await score(...flags, "--resume")).toMatch(/^samples +5, 4 of before$/m);
+    expect(await score(...flags(), "--resume")).toMatch(/^samples +5, 4 of before$/m);
     expect(await scores()).toEqual([-19, -18, -17, null, -5]);
   });
 });

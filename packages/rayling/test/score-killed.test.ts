@@ -7,7 +7,7 @@ import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { fileOf, folder, rayling, start } from "./command.ts";
+import { fileOf, folder, inProcess, start } from "./command.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 const samples = 60;
@@ -94,7 +94,7 @@ test.each(sized({ gate: limits.slice(0, 1), full: limits }))(
       await expect.poll(gate.held).toBe(0);
     }
     gate.answers(Number.POSITIVE_INFINITY);
-    const { code, stdout } = await rayling(...flags);
+    const { code, stdout } = await inProcess(...flags);
     expect(code).toBe(0);
     expect(stdout).toMatch(new RegExp(`^samples +${samples}, ${20 * kills} of before$`, "m"));
     expect(gate.asked.size).toBe(samples);
