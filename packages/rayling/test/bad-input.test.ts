@@ -204,7 +204,8 @@ describe("--out", () => {
 
   test("is never written by two runs at once", async () => {
     const out = join(await folder(), "rewards.jsonl");
-    const run = ["score", "--demo", "--baseline", "0", "--workers", "1", "--out", out];
+    const own = ["--solutions", await fileOf([good, good]), "--workers", "1"];
+    const run = ["score", "--demo", ...own, "--baseline", "0", "--out", out];
     const first = start(...run, "--latency", "60000");
     await shown(first, /in flight/, "stderr");
     for (const flags of [[], ["--resume"]]) {

@@ -442,12 +442,12 @@ test("what is known of a sample is known wherever it stands, and whichever of it
   };
   const of = (...responses: string[]): unknown => ({ prompt: "1?", responses, ground_truth: "1" });
   expect(await answered("one.jsonl", [of("1", "2", "1"), of("3", "2")])).toBe(3);
-  expect(await answered("two.jsonl", [of("3"), of("2", "1", "2")])).toBe(3);
   const numbered = { response: "1", ground_truth: "1", extra_info: { index: 7, question: "1?" } };
-  expect(await answered("three.jsonl", [numbered])).toBe(4);
-  expect((await recordsOf(join(directory, "two.jsonl"))).map(({ score }) => score)).toEqual([
-    0, 0, 1, 0,
-  ]);
+  expect(await answered("two.jsonl", [of("3"), of("2", "1", "2"), numbered])).toBe(4);
+  const records = await recordsOf(join(directory, "two.jsonl"));
+  expect(records.map(({ score }) => score)).toEqual([0, 0, 1, 0, 1]);
+  // Only the one with a number of its own was asked for.
+  expect(records.map(({ attempts }) => attempts)).toEqual([0, 0, 0, 0, 1]);
 });
 
 test("rollouts by verl's names are input, too, and rewards get what they are given", async () => {
