@@ -11,12 +11,16 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { AsyncRewardAgent, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { ScoringActor } from "./fixtures/scoring-actor.ts";
-import { fixture, sampleOf } from "./loop.ts";
+import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
 
-beforeAll(() => ray.init());
-afterAll(() => ray.shutdown());
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(async () => {
+  await closeLoops();
+  await endpoint[Symbol.asyncDispose]();
+  await ray.shutdown();
+});
 
 test("a task that is cancelled takes no sample of others along", async () => {
   const actor = ScoringActor.remote();
@@ -62,10 +66,9 @@ class Endpoint implements AsyncDisposable {
   /** Calls that are not answered, and whose client still waits. */
   readonly open: Set<ServerResponse> = new Set();
 
-  async start(): Promise<this> {
+  async start(): Promise<void> {
     this.#server.listen(0, "127.0.0.1");
     await once(this.#server, "listening");
-    return this;
   }
 
   get url(): string {
@@ -83,6 +86,15 @@ class Endpoint implements AsyncDisposable {
   }
 }
 
+/** All loops of the file ask it. */
+const endpoint = new Endpoint();
+beforeAll(() => endpoint.start());
+beforeEach(async () => {
+  endpoint.letGo();
+  await expect.poll(() => endpoint.open.size).toBe(0);
+  endpoint.asked.length = 0;
+});
+
 function batchOf(responses: readonly string[]): DataProto {
   return DataProto.fromDict({
     nonTensors: {
@@ -97,20 +109,17 @@ const textsOf = (count: number, name = "wait"): string[] =>
   Array.from({ length: count }, (_, index) => `${name} ${index}`);
 const samplesOf = (count: number, name?: string) => textsOf(count, name).map(sampleOf);
 
+const judgeOf = (name: string) => ({
+  reward: { path: fixture("asked-judge.ts"), name, rewardKwargs: { url: endpoint.url } },
+});
+
 /** A loop of two workers with four slots in all. */
-async function open(
-  endpoint: Endpoint,
-  options: RewardLoopOptions = {},
-  name = "judge",
-): Promise<RewardLoopManager> {
-  const reward = { path: fixture("asked-judge.ts"), name, rewardKwargs: { url: endpoint.url } };
-  const common = { workers: 2, executors: 1, concurrency: 2 };
-  return RewardLoopManager.create({
-    ...common,
-    ...(options.cascade ? {} : { reward }),
-    ...options,
-  });
-}
+const openPlain = (): Promise<RewardLoopManager> =>
+  loopOf({ ...judgeOf("judge"), workers: 2, concurrency: 2 });
+
+/** Four slots of one worker. */
+const open = (options: RewardLoopOptions, name = "judge"): Promise<RewardLoopManager> =>
+  loopOf({ ...judgeOf(name), concurrency: 4, ...options });
 
 async function scored(stream: AsyncIterable<{ outcome: SampleOutcome }>): Promise<number> {
   let valid = 0;
@@ -118,21 +127,21 @@ async function scored(stream: AsyncIterable<{ outcome: SampleOutcome }>): Promis
   return valid;
 }
 
+const spend = { prices: { perCall: 2 }, cap: 1000 };
 const kinds: Readonly<Record<string, RewardLoopOptions>> = {
-  "without policies": {},
+  "without policies": { workers: 2, concurrency: 2 },
   "with attempts": { retry: true },
   "with a total time": { totalTimeoutMs: 100_000 },
   "with hedges": { hedge: true },
   "with limits of its endpoint": { limits: { concurrency: 4 } },
-  "with a cap on spending": { spend: { prices: { perCall: 1 }, cap: 1000 } },
+  "with a cap on spending": { spend },
   "with equal samples joined": { joinSame: true },
   "in processes": { executorIsolation: "process" },
 };
 
 describe.each(Object.entries(kinds))("a stream %s that is stopped", (_, options) => {
   test("aborts its calls, begins no others, and frees their slots", async () => {
-    await using endpoint = await new Endpoint().start();
-    await using loop = await open(endpoint, options);
+    const loop = await open(options);
     const stop = new AbortController();
     const stopped = scored(loop.scoreStream(samplesOf(40), { signal: stop.signal }));
     await expect.poll(() => endpoint.open.size).toBe(4);
@@ -145,8 +154,7 @@ describe.each(Object.entries(kinds))("a stream %s that is stopped", (_, options)
 });
 
 test("a reader that leaves, and an error of the input, stop what is in flight, too", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint);
+  const loop = await openPlain();
   for await (const _ of loop.scoreStream([sampleOf("now"), ...samplesOf(3)])) {
     await expect.poll(() => endpoint.open.size).toBe(3);
     break;
@@ -166,8 +174,7 @@ test("a reader that leaves, and an error of the input, stop what is in flight, t
 });
 
 test("a stream that nobody reads is stopped at once", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint);
+  const loop = await openPlain();
   const stop = new AbortController();
   const stream = loop.scoreStream([sampleOf("now"), ...samplesOf(3)], { signal: stop.signal });
   expect(await stream.next()).toMatchObject({ value: { index: 0 } });
@@ -178,8 +185,7 @@ test("a stream that nobody reads is stopped at once", async () => {
 });
 
 test("the calls of others go on", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint);
+  const loop = await openPlain();
   const stop = new AbortController();
   const stopped = scored(loop.scoreStream(samplesOf(2, "gone"), { signal: stop.signal }));
   const others = scored(loop.scoreStream(samplesOf(2, "stays")));
@@ -192,8 +198,7 @@ test("the calls of others go on", async () => {
 });
 
 test("a function that does not heed its signal is forgotten, and one that blocks its thread is ended", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint, {}, "deaf");
+  const loop = await open({}, "deaf");
   const stop = new AbortController();
   const stopped = scored(loop.scoreStream(samplesOf(4), { signal: stop.signal }));
   await expect.poll(() => endpoint.open.size).toBe(4);
@@ -217,8 +222,7 @@ test("a function that does not heed its signal is forgotten, and one that blocks
 });
 
 test("one sample, and a batch, are given up by their signal", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint);
+  const loop = await openPlain();
   const stop = new AbortController();
   const { signal } = stop;
   const gone = loop.computeScore(sampleOf("gone"), { signal });
@@ -243,8 +247,7 @@ test("one sample, and a batch, are given up by their signal", async () => {
 });
 
 test("what was asked for by others, too, is asked for again when its first owner gives it up", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint, { joinSame: true });
+  const loop = await open({ joinSame: true });
   const stop = new AbortController();
   const first = loop.computeScore(sampleOf("same"), { signal: stop.signal });
   const others = [1, 2].map(() => loop.computeScore(sampleOf("same")));
@@ -260,14 +263,10 @@ test("a later stage of a cascade is not begun, and a record has no line of what 
   const folder = await mkdtemp(join(tmpdir(), "rayling-given-up-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const record = join(folder, "rewards.jsonl");
-  await using endpoint = await new Endpoint().start();
-  const stage = (name: string) => ({
-    reward: { path: fixture("asked-judge.ts"), name, rewardKwargs: { url: endpoint.url } },
-  });
-  const cascade = { rule: stage("unsure"), judge: stage("judge") };
-  const options = { cascade, record };
+  const cascade = { rule: judgeOf("unsure"), judge: judgeOf("judge") };
+  const options = { workers: 1, executors: 1, concurrency: 4, cascade, record };
   {
-    await using loop = await open(endpoint, options);
+    await using loop = await RewardLoopManager.create(options);
     const stop = new AbortController();
     const texts = ["now 0", "wait 0", "wait 1"];
     const seen: number[] = [];
@@ -287,16 +286,16 @@ test("a later stage of a cascade is not begun, and a record has no line of what 
 });
 
 test("what was used by a call that is given up is paid", async () => {
-  await using endpoint = await new Endpoint().start();
-  await using loop = await open(endpoint, { spend: { prices: { perCall: 2 }, cap: 1000 } });
+  const loop = await open({ spend });
+  const before = loop.spent;
   const stop = new AbortController();
   const stopped = scored(loop.scoreStream(samplesOf(9), { signal: stop.signal }));
   await expect.poll(() => endpoint.open.size).toBe(4);
   stop.abort(new Error("enough"));
   await expect(stopped).rejects.toThrow("enough");
-  await expect.poll(() => loop.spent).toBe(8);
+  await expect.poll(() => loop.spent - before).toBe(8);
   expect(await scored(loop.scoreStream(samplesOf(3, "now")))).toBe(3);
-  expect(loop.spent).toBe(14);
+  expect(loop.spent - before).toBe(14);
 });
 
 describe("rows of a request that are given up", () => {
@@ -304,8 +303,7 @@ describe("rows of a request that are given up", () => {
   const request = { uids, groupSize: 2 };
 
   test("come with their groups at once; their calls are aborted, and those of others go on", async () => {
-    await using endpoint = await new Endpoint().start();
-    await using agent = await AsyncRewardAgent.create(judgedBy(endpoint));
+    await using agent = await AsyncRewardAgent.create(judgedBy());
     const asked = agent.request(request);
     asked.submit(0, sampleOf("now"));
     asked.submit(1, sampleOf("gone"));
@@ -341,9 +339,8 @@ describe("rows of a request that are given up", () => {
   });
 
   test("are no failures of the batch, get no fallback, and are not scored once more", async () => {
-    await using endpoint = await new Endpoint().start();
     const onFailure = { failAbove: 0, again: true, fallback: "groupMean" } as const;
-    await using agent = await AsyncRewardAgent.create({ ...judgedBy(endpoint), onFailure });
+    await using agent = await AsyncRewardAgent.create({ ...judgedBy(), onFailure });
     const asked = agent.request(request);
     asked.submit(0, sampleOf("now 503"));
     asked.submit(1, sampleOf("gone"));
@@ -360,8 +357,7 @@ describe("rows of a request that are given up", () => {
   });
 
   test("of a function that takes groups are one call, which is aborted", async () => {
-    await using endpoint = await new Endpoint().start();
-    await using agent = await AsyncRewardAgent.create(judgedBy(endpoint, "GroupJudge"));
+    await using agent = await AsyncRewardAgent.create(judgedBy("GroupJudge"));
     const asked = agent.request(request);
     for (const row of [0, 1]) asked.submit(row, sampleOf(`gone ${row}`));
     asked.submit(2, sampleOf("gathered"));
@@ -378,7 +374,6 @@ describe("rows of a request that are given up", () => {
 
 const unasked = { attempts: 0, latencyMs: 0, waitedMs: 0 };
 
-function judgedBy({ url }: Endpoint, name = "judge"): RewardLoopOptions {
-  const reward = { path: fixture("asked-judge.ts"), name, rewardKwargs: { url } };
-  return { workers: 1, executors: 1, concurrency: 4, reward };
+function judgedBy(name = "judge"): RewardLoopOptions {
+  return { workers: 1, executors: 1, concurrency: 4, ...judgeOf(name) };
 }

@@ -56,11 +56,18 @@ describe("several rewards", () => {
     length: { reward: part("words"), weight: -0.1 },
     style: { reward: part("judge"), weight: 0.2 },
   };
+  /** Of these three, each call for 1. */
+  let agent: AsyncRewardAgent;
+  beforeAll(async () => {
+    const spend = { prices: { perCall: 1 } };
+    agent = await AsyncRewardAgent.create({ workers: 1, executors: 1, rewards, spend });
+  });
+  afterAll(() => agent.close());
 
   test("are the sum of weight x score; each score stands under its name, and what it said besides", async () => {
-    const [outcome] = await scored({ rewards }, "known 3");
+    const outcome = await agent.loop.computeScore(sampleOf("known 3"));
     expect(outcome).toMatchObject({ valid: true, attempts: 3 });
-    if (outcome?.valid !== true) throw new Error("it is invalid");
+    if (!outcome.valid) throw new Error("it is invalid");
     expect(outcome.rewardScore).toBeCloseTo(2 * 3 - 0.1 * 2 + 0.2 * 0.5, 12);
     expect(outcome.rewardExtraInfo).toEqual({
       score: outcome.rewardScore,
@@ -149,7 +156,10 @@ describe("several rewards", () => {
         second: { reward: part("judge"), spend: { prices: { perMillionInputTokens: 1e4 } } },
       },
     };
-    const first = await scored(options, "block", "exit", "fine");
+    await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+    const first = await Promise.all(
+      ["block", "exit", "fine"].map((text) => loop.computeScore(sampleOf(text))),
+    );
     expect(scoresOf(first)).toEqual([1, 1, 2]);
     expect(first.map((one) => one.components?.["rough"])).toMatchObject([
       { valid: false, error: { code: "SCORE_TIMEOUT" } },
@@ -157,13 +167,12 @@ describe("several rewards", () => {
       { valid: true },
     ]);
     expect(first.map(({ cost }) => cost)).toEqual([3, 3, 3]);
-    const again = await scored(options, "fine");
-    expect(again[0]).toMatchObject({ rewardScore: 2, attempts: 2, cost: 1 });
-    expect(again[0]?.components?.["style"]).toMatchObject({ cached: true, cost: 0 });
+    const again = await loop.computeScore(sampleOf("fine"));
+    expect(again).toMatchObject({ rewardScore: 2, attempts: 2, cost: 1 });
+    expect(again.components?.["style"]).toMatchObject({ cached: true, cost: 0 });
   });
 
   test("work in batches, streams and the agent as one does", async () => {
-    await using agent = await AsyncRewardAgent.create({ workers: 1, executors: 1, rewards });
     const { loop } = agent;
     const batch = textsOf("known 1", "unjudged", "known 2");
     const columns = await loop.computeRmScore(batch);
@@ -187,8 +196,9 @@ describe("several rewards", () => {
 
   test("leave a line of each in the log, and one of all", async () => {
     const path = join(await folder(), "rewards.jsonl");
-    const priced: RewardLoopOptions = { rewards, spend: { prices: { perCall: 1 } } };
-    const outcomes = await scored(priced, "known 3", "unjudged");
+    const outcomes = await Promise.all(
+      ["known 3", "unjudged"].map((text) => agent.loop.computeScore(sampleOf(text))),
+    );
     {
       await using log = await RewardLog.open(path);
       for (const [index, outcome] of outcomes.entries()) {
@@ -274,7 +284,7 @@ describe("a cascade", () => {
       rewardKwargs: { judgeUrl: judge.baseUrl },
     };
     await using loop = await RewardLoopManager.create({
-      workers: 2,
+      workers: 1,
       executors: 1,
       cascade: {
         rule: { reward: part("rule") },
@@ -306,8 +316,6 @@ describe("a cascade", () => {
       rule: { reward: part("rule"), passOn: "invalid" },
       judge: { reward: part("judge") },
     } as const;
-    const [first] = await scored({ cascade }, "down");
-    expect(first).toMatchObject({ valid: true, answeredBy: "judge", attempts: 2 });
     await using loop = await RewardLoopManager.create({
       workers: 1,
       executors: 1,
@@ -319,6 +327,11 @@ describe("a cascade", () => {
       rewardExtraInfo: { correct: 0.5, length: 1, "correct/answeredBy": "judge" },
     });
     expect(loop.answeredBy).toEqual({ "correct/judge": 1 });
+    expect(await loop.computeScore(sampleOf("down"))).toMatchObject({
+      valid: true,
+      attempts: 3,
+      rewardExtraInfo: { correct: 0.5, "correct/answeredBy": "judge" },
+    });
     const failed = await loop.computeScore(sampleOf("unjudged"));
     expect(failed).toMatchObject({ error: { component: "correct/judge" } });
     const progress: unknown[] = [];
@@ -332,7 +345,7 @@ describe("a cascade", () => {
   test("streams as fast as its judge goes, and no sample is lost", async () => {
     const cascade = { rule: { reward: part("rule") }, judge: { reward: part("judge") } };
     await using loop = await RewardLoopManager.create({
-      workers: 2,
+      workers: 1,
       concurrency: 4,
       executors: 1,
       cascade,
@@ -351,7 +364,7 @@ describe("a cascade", () => {
     }
     expect(seen.size).toBe(200);
     // As many as are at work, and as many again that wait for the judge.
-    expect(mostInFlight).toBeLessThanOrEqual(2 * 4 * 8);
+    expect(mostInFlight).toBeLessThanOrEqual(4 * 8);
   });
 });
 

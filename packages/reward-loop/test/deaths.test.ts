@@ -2,7 +2,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { inFull, sized } from "../../../test/fixtures/suite.ts";
 import {
   expectOnlyInvalid,
@@ -14,6 +14,8 @@ import {
   scoreTexts,
 } from "./loop.ts";
 
+// Workers are threads here, too: that they end is what some cases are about.
+beforeAll(() => ray.init({ prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const troublemaker = fixture("troublemaker.ts");

@@ -33,7 +33,7 @@ describe.each(sized({ gate: kinds.slice(0, 2), full: kinds }))(
     test("throws, hangs and returns garbage on some samples: exactly those are invalid", async () => {
       const { outcomes, timeoutMs } = await scoreByDeadline(
         () => ({ reward }),
-        numbers(24, { 2: "throw", 5: "hang", 6: "hang", 15: "garbage" }),
+        numbers(24, { 2: "throw", 5: "spin", 6: "hang", 15: "garbage" }),
       );
       expectOnlyInvalid(outcomes, {
         2: "SCORE_THREW",

@@ -1,6 +1,7 @@
 /** What the tests of running loops share: fixtures by name, and a run whose outcomes are checked to be complete. */
 
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -20,6 +21,23 @@ export function sampleOf(response: string): RewardSample {
 /** 0, 1, 2, … with some places taken by other texts. */
 export function numbers(count: number, others: Readonly<Record<number, string>> = {}): string[] {
   return Array.from({ length: count }, (_, index) => others[index] ?? String(index));
+}
+
+/** By their options. */
+const kept = new Map<string, Promise<RewardLoopManager>>();
+
+/** One loop for all cases of a file that want these options, and to which a fresh one is no matter; `closeLoops` ends it. */
+export function loopOf(options: RewardLoopOptions): Promise<RewardLoopManager> {
+  const key = inspect(options, { depth: null, maxArrayLength: null, maxStringLength: null });
+  const loop = kept.get(key) ?? RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+  kept.set(key, loop);
+  return loop;
+}
+
+/** To be called when all cases of the file are over. */
+export async function closeLoops(): Promise<void> {
+  await Promise.allSettled([...kept.values()].map(async (loop) => (await loop).close()));
+  kept.clear();
 }
 
 /** Scores the texts and gives the outcomes in order; fails unless there is exactly one for each. */
