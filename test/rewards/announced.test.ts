@@ -3,10 +3,11 @@
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startJudge } from "../servers/judge.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const judged = fileURLToPath(new URL("../fixtures/judged.ts", import.meta.url));

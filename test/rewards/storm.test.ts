@@ -18,7 +18,7 @@ import { inFull, sized } from "../fixtures/suite.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 // Workers and executors ask for a CPU each to be placed, and wait most of their time.
-beforeAll(() => ray.init({ numCpus: 64 }));
+beforeAll(() => ray.init({ numCpus: 64, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const seeds = Array.from(
@@ -114,7 +114,7 @@ async function scoreAll(
 }
 
 const each = sized({ gate: 150, full: 400 });
-const all = sized({ gate: 240, full: 600 });
+const all = sized({ gate: 160, full: 600 });
 const workersEach = sized({ gate: 2, full: 8 });
 
 test.each(seeds)("three loops of several workers share one limiter (seed %d)", async (seed) => {

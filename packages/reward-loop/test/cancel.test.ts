@@ -14,6 +14,7 @@ import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { ScoringActor } from "./fixtures/scoring-actor.ts";
 import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(async () => {
@@ -128,15 +129,21 @@ async function scored(stream: AsyncIterable<{ outcome: SampleOutcome }>): Promis
 }
 
 const spend = { prices: { perCall: 2 }, cap: 1000 };
-const kinds: Readonly<Record<string, RewardLoopOptions>> = {
-  "without policies": { workers: 2, concurrency: 2 },
+const policies = { retry: true, totalTimeoutMs: 100_000, hedge: true } as const;
+/** The gate has the first four together; the last two are cases of their own below. */
+const alone: Readonly<Record<string, RewardLoopOptions>> = {
   "with attempts": { retry: true },
   "with a total time": { totalTimeoutMs: 100_000 },
   "with hedges": { hedge: true },
   "with limits of its endpoint": { limits: { concurrency: 4 } },
   "with a cap on spending": { spend },
   "with equal samples joined": { joinSame: true },
+};
+const kinds: Readonly<Record<string, RewardLoopOptions>> = {
+  "without policies": { workers: 2, concurrency: 2 },
+  "with all policies": { ...policies, limits: { endpoint: "with others", concurrency: 4 } },
   "in processes": { executorIsolation: "process" },
+  ...sized({ gate: {}, full: alone }),
 };
 
 describe.each(Object.entries(kinds))("a stream %s that is stopped", (_, options) => {

@@ -16,7 +16,7 @@ import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { combined } from "../src/compose/combine.ts";
 import { readRewardConfig, rewardLoopOptionsOf } from "../src/config/reward-config.ts";
-import { startJudge } from "../../../test/servers/judge.ts";
+import { startJudge } from "./judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));

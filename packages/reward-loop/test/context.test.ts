@@ -8,11 +8,14 @@ import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
+import { closeLoops, fixture, loopOf, numbers, sampleOf, scoreTexts } from "./loop.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 const open = (name: string, options: RewardLoopOptions = {}): Promise<RewardLoopManager> =>
   RewardLoopManager.create({
@@ -25,7 +28,7 @@ const open = (name: string, options: RewardLoopOptions = {}): Promise<RewardLoop
 const rawPrompt = [{ role: "user", content: "how many?" }];
 
 test("a sample's own word is told, and the lane that it was given to", async () => {
-  await using loop = await open("tellsContext");
+  const loop = await loopOf({ reward: `${fixture("contexts.ts")}:tellsContext` });
   const context = { uid: "g/1", group: "g", step: 3 };
   const given = await loop.computeScore({ ...sampleOf("2"), rawPrompt, context });
   expect(given).toMatchObject({
@@ -38,7 +41,7 @@ test("a sample's own word is told, and the lane that it was given to", async () 
 });
 
 test("of a batch it is the columns' word: uid, raw_prompt, global_steps", async () => {
-  await using loop = await open("tellsContext");
+  const loop = await loopOf({ reward: `${fixture("contexts.ts")}:tellsContext` });
   const data = DataProto.fromDict({
     nonTensors: {
       response: ["1", "2", "3"],
@@ -60,7 +63,7 @@ test("of a batch it is the columns' word: uid, raw_prompt, global_steps", async 
 });
 
 test("of a request it is its group's", async () => {
-  await using loop = await open("tellsContext");
+  const loop = await loopOf({ reward: `${fixture("contexts.ts")}:tellsContext` });
   const request = new RewardRequest(loop, { uids: ["a", "a"], groupSize: 2, lane: "validation" });
   for (const row of [0, 1]) {
     request.submit(row, { ...sampleOf("1"), context: { uid: `a/${row}`, step: 4 } });
@@ -198,7 +201,7 @@ test("a score is its own sample's, where a library runs its reactions in another
 });
 
 test("a tracer that fails rejects the sample, and throws nothing", async () => {
-  await using loop = await open("tellsContext");
+  const loop = await loopOf({ reward: `${fixture("contexts.ts")}:tellsContext` });
   const fails = (): never => {
     throw new Error("no span");
   };

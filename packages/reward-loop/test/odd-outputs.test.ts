@@ -9,11 +9,14 @@ import type { SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { oddOutput } from "./fixtures/odd-outputs.ts";
-import { fixture, sampleOf } from "./loop.ts";
+import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 const seeds = Array.from({ length: sized({ gate: 300, full: 1000 }) }, (_, seed) => seed);
 
@@ -22,7 +25,7 @@ test.each(["one", "list"] as const)("odd scores and infos by their hundreds: %s"
   try {
     const record = join(folder, "rewards.jsonl");
     const outcomes: SampleOutcome[] = [];
-    const options = { workers: 2, executors: 2, record };
+    const options = { workers: sized({ gate: 1, full: 2 }), executors: 2, record };
     {
       const reward = `${fixture("odd-outputs.ts")}:${name}`;
       await using loop = await RewardLoopManager.create({ ...options, reward });
@@ -64,8 +67,7 @@ test.each(["one", "list"] as const)("odd scores and infos by their hundreds: %s"
 test("a promise that ends twice gives its first score, and costs nobody else's", async () => {
   const kinds = ["twice", "plain", "throws", "plain", "both"];
   const texts = Array.from({ length: 200 }, (_, at) => `${kinds[at % kinds.length]}:${at}`);
-  const reward = `${fixture("own-promises.ts")}:computeScore`;
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+  const loop = await loopOf({ reward: `${fixture("own-promises.ts")}:computeScore` });
   const seen = new Map<number, SampleOutcome>();
   for await (const { index, outcome } of loop.scoreStream(texts.map(sampleOf))) {
     expect(seen.has(index)).toBe(false);
@@ -78,8 +80,7 @@ test("a promise that ends twice gives its first score, and costs nobody else's",
 });
 
 test("what is no sample is invalid by itself, also where a sample throws when it is read", async () => {
-  const reward = `${fixture("own-promises.ts")}:computeScore`;
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+  const loop = await loopOf({ reward: `${fixture("own-promises.ts")}:computeScore` });
   const throwing = {
     ...sampleOf("plain:1"),
     get extraInfo(): never {

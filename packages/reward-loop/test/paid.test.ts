@@ -240,48 +240,52 @@ describe("tokens of the log are those that the endpoint counted", () => {
     reward: { path: fixture("asks.ts"), name, rewardKwargs: { judgeUrl: endpoint.url } },
   });
 
-  test.each<[string, readonly string[], number, (endpoint: Endpoint) => RewardLoopOptions]>([
-    ["a group", ["a", "b", "c"], 1, (endpoint) => partOf(endpoint, "Together")],
-    ["a group that fails", ["a", "throws"], 1, (endpoint) => partOf(endpoint, "Together")],
-    ["a group that says it", ["a", "b"], 2, (endpoint) => partOf(endpoint, "TogetherAndSays")],
+  /** Groups that come one after the other, with how many calls they cost. */
+  type Groups = readonly (readonly [texts: readonly string[], sold: number])[];
+  test.each<[string, Groups, (endpoint: Endpoint) => RewardLoopOptions]>([
     [
-      "a group that is known",
-      ["a", "b", "again"],
-      1,
+      "groups: one that says it",
+      [[["a", "b"], 2]],
+      (endpoint) => partOf(endpoint, "TogetherAndSays"),
+    ],
+    [
+      "groups: a new one, one that is known, and one that fails",
+      [
+        [["a", "b", "c"], 1],
+        [["a", "b", "c"], 0],
+        [["a", "throws"], 1],
+      ],
       (endpoint) => ({ ...partOf(endpoint, "Together"), cache: ":memory:" }),
     ],
     [
       "a cache",
-      ["right", "right", "again"],
-      1,
+      [
+        [["right", "right"], 1],
+        [["right", "right"], 0],
+      ],
       (endpoint) => ({ ...partOf(endpoint, "says"), concurrency: 1, cache: ":memory:" }),
     ],
     [
       "samples that are joined",
-      ["right", "right", "right"],
-      1,
+      [[["right", "right", "right"], 1]],
       (endpoint) => ({ ...partOf(endpoint, "byClient"), joinSame: true }),
     ],
     [
-      "a cascade",
-      ["right", "right #2"],
-      4,
+      "a cascade, also where it cannot tell",
+      [
+        [["right", "right #2"], 4],
+        [["right #none"], 2],
+      ],
       (endpoint) => ({
         cascade: { rule: partOf(endpoint, "cannotTell"), judge: partOf(endpoint, "byClient") },
       }),
     ],
     [
-      "a cascade that cannot tell",
-      ["right"],
-      2,
-      (endpoint) => ({
-        cascade: { rule: partOf(endpoint, "cannotTell"), judge: partOf(endpoint, "cannotTell") },
-      }),
-    ],
-    [
       "a cascade whose last stage is known",
-      ["right", "again"],
-      3,
+      [
+        [["right"], 2],
+        [["right"], 1],
+      ],
       (endpoint) => ({
         cascade: {
           rule: partOf(endpoint, "cannotTell"),
@@ -291,8 +295,10 @@ describe("tokens of the log are those that the endpoint counted", () => {
     ],
     [
       "several rewards",
-      ["right", "again"],
-      3,
+      [
+        [["right"], 2],
+        [["right"], 1],
+      ],
       (endpoint) => ({
         rewards: {
           one: { ...partOf(endpoint, "says"), cache: ":memory:" },
@@ -300,7 +306,7 @@ describe("tokens of the log are those that the endpoint counted", () => {
         },
       }),
     ],
-  ])("of %s", async (_, texts, sold, optionsOf) => {
+  ])("of %s", async (_, groups, optionsOf) => {
     await using endpoint = await startEndpoint();
     const folder = await mkdtemp(join(tmpdir(), "rayling-paid-"));
     onTestFinished(() => rm(folder, { recursive: true }));
@@ -311,17 +317,16 @@ describe("tokens of the log are those that the endpoint counted", () => {
       record,
       ...optionsOf(endpoint),
     });
-    const first = texts.filter((text) => text !== "again");
-    for (const some of first.length < texts.length ? [first, first] : [first]) {
-      const request = new RewardRequest(loop, {
-        uids: some.map(() => "g"),
-        groupSize: some.length,
-      });
-      for (const [row, text] of some.entries()) request.submit(row, sampleOf(text));
-      await request.take(some.length);
+    let sold = 0;
+    for (const [texts, calls] of groups) {
+      const uids = texts.map(() => "g");
+      const request = new RewardRequest(loop, { uids, groupSize: texts.length });
+      for (const [row, text] of texts.entries()) request.submit(row, sampleOf(text));
+      await request.take(texts.length);
+      sold += calls;
+      expect(endpoint.calls()).toBe(sold);
     }
     await loop.close();
-    expect(endpoint.calls()).toBe(sold);
     const { tokens } = await rewardReport(record);
     expect(tokens).toEqual({ input: 100 * sold, output: 50 * sold });
   });
@@ -350,7 +355,8 @@ describe("a cap holds with answers of no use", () => {
     }
   });
 
-  test.each(["byClient", "byFetch"])(
+  // What a client tells is counted above, and its reservations are given back below.
+  test.each(sized({ gate: ["byFetch"], full: ["byClient", "byFetch"] }))(
     "and without those where the most that a call may use is known (%s)",
     async (name) => {
       await using endpoint = await startEndpoint();

@@ -128,7 +128,8 @@ test("a module that does not load leaves all as it was, and says why", async () 
 
 test("in the middle of a stream no sample is lost, and each score is that of its version", async () => {
   const reward = await written(1);
-  await using loop = await create({ reward, workers: 2, concurrency: 4 });
+  const workers = sized({ gate: 1, full: 2 });
+  await using loop = await create({ reward, workers, concurrency: 4 });
   const versions = new Map([[loop.version, 1]]);
   const count = sized({ gate: 400, full: 800 });
   const seen = new Set<number>();

@@ -1,7 +1,7 @@
 /** A run that is recorded, and the same run again out of its log: no judge is called, and all outcomes are what they were. */
 
 import { randomUUID } from "node:crypto";
-import { appendFile, mkdtemp, rm } from "node:fs/promises";
+import { appendFile, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,8 +15,8 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { startJudge } from "../../../test/servers/judge.ts";
 import { RecordedOutcomes } from "../src/record/replayed-outcomes.ts";
+import { startJudge } from "./judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -118,6 +118,20 @@ describe("a log", () => {
     return outcomes;
   };
 
+  /** One of the texts by their words, which was written once. */
+  let ofWords: Promise<string> | undefined;
+  const logOfWords = async (): Promise<string> => {
+    ofWords ??= (async () => {
+      const path = join(tmpdir(), `rayling-replay-words-${process.pid}.jsonl`);
+      await scored({ reward: part("words"), record: path });
+      return path;
+    })();
+    const log = join(folder, "log.jsonl");
+    await copyFile(await ofWords, log);
+    return log;
+  };
+  afterAll(async () => rm((await ofWords) ?? "", { force: true }));
+
   test("replays several rewards and cascades with all of their parts, and needs no function for it", async () => {
     const [first, second] = [join(folder, "first.jsonl"), join(folder, "second.jsonl")];
     const outcomes = await scored({ rewards, record: first });
@@ -139,8 +153,7 @@ describe("a log", () => {
   });
 
   test("what it does not have is invalid, or asked of the functions", async () => {
-    const log = join(folder, "log.jsonl");
-    await scored({ reward: part("words"), record: log });
+    const log = await logOfWords();
     await using strict = await create({ reward: part("words"), replay: log });
     expect(await strict.computeScore(sampleOf("never seen"))).toMatchObject({
       valid: false,
@@ -156,8 +169,7 @@ describe("a log", () => {
   });
 
   test("groups are put right by the module, whose function is not called", async () => {
-    const log = join(folder, "log.jsonl");
-    await scored({ reward: part("words"), record: log });
+    const log = await logOfWords();
     await using loop = await create({ reward: part("ForGroups"), replay: log });
     expect(loop.traits.postProcesses).toBe(true);
     expect(await loop.computeScore(sampleOf("known 1"))).toMatchObject({ rewardScore: 2 });
@@ -165,8 +177,7 @@ describe("a log", () => {
   });
 
   test("numbers on behind what it has, and a second try keeps the number of the first", async () => {
-    const log = join(folder, "log.jsonl");
-    await scored({ reward: part("words"), record: log });
+    const log = await logOfWords();
     await scored({ reward: part("words"), record: log });
     expect((await recordsOf(log)).map(({ index }) => index)).toEqual([
       0, 1, 2, 3, 4, 5, 6, 7, 8, 9,

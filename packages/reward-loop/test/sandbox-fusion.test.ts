@@ -50,7 +50,7 @@ test("all workers together ask the service for no more at once than it takes", a
   });
   const samples = Array.from({ length: 24 }, (_, index) => doubling((index % 3) as 0 | 1 | 2));
   const outcomes = await scoreAll(
-    { workers: 3, sandboxFusion: { url: server.url, maxConcurrent: 2, memoryLimitMb: 256 } },
+    { workers: 2, sandboxFusion: { url: server.url, maxConcurrent: 2, memoryLimitMb: 256 } },
     samples,
   );
   expect(scoresOf(outcomes)).toEqual(samples.map((_, index) => (index % 3) / 2));

@@ -11,10 +11,14 @@ import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Budget } from "../src/spend/cost-budget.ts";
 import { ScoreCache } from "../src/spend/score-cache.ts";
-import { fixture, sampleOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
+import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 let cache = "";
 beforeEach(async () => {
@@ -39,15 +43,17 @@ const called = (outcomes: readonly SampleOutcome[]): number[] =>
 describe("a row that is none", () => {
   const rows = [sampleOf("1"), { ...sampleOf(""), response: null as never }, sampleOf("3")];
 
-  test.each(["cache", "joinSame", "record"] as const)(
-    "is the outcome of that row, with %s, too",
-    async (option) => {
-      const value = { cache, joinSame: true, record: `${cache}.jsonl` }[option];
+  type Option = "cache" | "joinSame" | "record";
+  const each: readonly (readonly Option[])[] = [["cache"], ["joinSame"], ["record"]];
+  test.each(sized({ gate: [each.flat()], full: each }).map((some) => [some] as const))(
+    "is the outcome of that row, with %j, too",
+    async (names) => {
+      const values = { cache, joinSame: true, record: `${cache}.jsonl` };
       await using loop = await RewardLoopManager.create({
         workers: 1,
         executors: 1,
         reward: priced,
-        [option]: value,
+        ...Object.fromEntries(names.map((name) => [name, values[name]])),
       });
       const outcomes: SampleOutcome[] = [];
       for await (const { index, outcome } of loop.scoreStream(rows)) outcomes[index] = outcome;
@@ -64,7 +70,8 @@ describe("tokens of an answer that is no score", () => {
   const spend = { prices: { perMillionInputTokens: 1e4, perMillionOutputTokens: 1e5 } };
 
   test.each(["words", "throws", "null"])("are paid for (%s)", async (text) => {
-    const [outcome] = await scored({ reward: priced, spend }, [text]);
+    const loop = await loopOf({ reward: priced, spend });
+    const outcome = await loop.computeScore(sampleOf(text));
     expect(outcome).toMatchObject({ valid: false, cost: 2 });
   });
 
@@ -158,14 +165,28 @@ describe("a cache", () => {
   test("whose rows are damaged gives no score that nobody gave", async () => {
     const told = warningsOfThisTest();
     const options = { workers: 1, executors: 1, reward: { path: priced }, cache };
-    for (const damaged of ["null", '{"rewardExtraInfo":{}}', '{"rewardScore":1', "5"]) {
-      expect((await scored(options, ["1"]))[0]).toMatchObject({ valid: true, attempts: 1 });
+    const damage = (result: string): void => {
       const other = new DatabaseSync(cache);
-      other.prepare("UPDATE scores SET result = ?").run(damaged);
+      other.prepare("UPDATE scores SET result = ?").run(result);
       other.close();
+    };
+    {
+      await using loop = await RewardLoopManager.create(options);
+      for (const _ of [1, 2]) {
+        const outcome = await loop.computeScore(sampleOf("1"));
+        expect(outcome).toMatchObject({ valid: true, attempts: 1 });
+        damage("null");
+      }
     }
-    expect((await scored(options, ["1"]))[0]).toMatchObject({ valid: true, attempts: 1 });
-    expect(told()).toHaveLength(4);
+    expect(told()).toHaveLength(1);
+    for (const damaged of ['{"rewardExtraInfo":{}}', '{"rewardScore":1', "5"]) {
+      const own = await ScoreCache.open(cache);
+      own.keep("v", "one", { rewardScore: 1, rewardExtraInfo: {} });
+      expect(own.find("v", "one")).toMatchObject({ rewardScore: 1 });
+      damage(damaged);
+      expect(() => own.find("v", "one")).toThrow();
+      own.close();
+    }
   });
 
   test("knows results with fields that say nothing, without them", async () => {

@@ -3,6 +3,7 @@
  * way for it to end.
  */
 
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,43 +18,50 @@ import type {
 } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { fixture, sampleOf } from "./loop.ts";
+import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+  rmSync(modules, { recursive: true });
+});
+
+/** Of the file: what loops load and write, so that cases may share one. */
+const modules = mkdtempSync(join(tmpdir(), "rayling-stream-groups-"));
+const calls = join(modules, "calls");
+/** Notes each call, and fails on `down`. */
+const single = join(modules, "reward.mjs");
+writeFileSync(
+  single,
+  `import { appendFileSync } from "node:fs";
+  export async function computeScore({ solutionStr }) {
+    appendFileSync(${JSON.stringify(calls)}, solutionStr + "\\n");
+    if (solutionStr === "down") throw new Error("down");
+    return Number(solutionStr);
+  }`,
+);
 
 let folder = "";
-let calls = "";
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-stream-groups-"));
   onTestFinished(() => rm(folder, { recursive: true }));
-  calls = join(folder, "calls");
+  await rm(calls, { force: true });
 });
 
 /** Ranks the answers of a group, and notes which groups it got. */
+const ranks = { path: fixture("groups.ts"), name: "computeScores", rewardKwargs: { calls } };
 const open = (options: RewardLoopOptions = {}): Promise<RewardLoopManager> =>
-  RewardLoopManager.create({
-    workers: 1,
-    executors: 1,
-    reward: { path: fixture("groups.ts"), name: "computeScores", rewardKwargs: { calls } },
-    ...options,
-  });
+  RewardLoopManager.create({ workers: 1, executors: 1, reward: ranks, ...options });
+const openSingle = (options: RewardLoopOptions): Promise<RewardLoopManager> =>
+  open({ reward: single, ...options });
 
-/** Notes each call, and fails on `down` until there is a file `up`. */
-async function openSingle(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
-  const path = join(folder, "reward.mjs");
-  await writeFile(
-    path,
-    `import { appendFileSync, existsSync } from "node:fs";
-    export async function computeScore({ solutionStr }) {
-      appendFileSync(${JSON.stringify(calls)}, solutionStr + "\\n");
-      if (solutionStr === "down" && !existsSync(${JSON.stringify(join(folder, "up"))})) throw new Error("down");
-      return Number(solutionStr);
-    }`,
-  );
-  return open({ reward: path, ...options });
-}
+/** For cases that leave the loop as it was. */
+const shared = (options: RewardLoopOptions = {}): Promise<RewardLoopManager> =>
+  loopOf({ reward: ranks, ...options });
+const ofMeans = (): Promise<RewardLoopManager> =>
+  shared({ reward: single, onFailure: { fallback: "groupMean" } });
 
 /** Calls that were noted, while others may come. */
 async function noted(): Promise<string[]> {
@@ -100,7 +108,7 @@ const scoreOf = (outcome: SampleOutcome): number | string =>
 
 describe("a group is whole", () => {
   test("with so many samples, wherever they stand, and at the end with fewer", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const samples = samplesOf("a 3", "b 1", "a 1", "c 7", "b 2", "d 4", "5");
     expect(scoresOf(await streamed(loop, samples, { size: 2 }))).toEqual([1, 0, 0, 0, 1, 0, 0]);
     // One without a name waits for nobody; c and d are whole with the input.
@@ -108,7 +116,7 @@ describe("a group is whole", () => {
   });
 
   test("with as many samples as are said of it, and more begin another one", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const samples = samplesOf("a 3", "b 1", "a 1", "a 2", "b 2", "a 8", "a 9");
     const size = ({ context }: RewardSample): number => (context?.group === "a" ? 3 : 2);
     expect(scoresOf(await streamed(loop, samples, { size }))).toEqual([1, 0, 0, 0.5, 1, 0, 1]);
@@ -116,7 +124,7 @@ describe("a group is whole", () => {
   });
 
   test("with the first sample of another one", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const samples = samplesOf("a 3", "a 1", "b 2", "a 5", "9", "a 6", "a 4");
     const groups = { size: "consecutive" } as const;
     expect(scoresOf(await streamed(loop, samples, groups))).toEqual([1, 0, 0, 0, 0, 1, 0]);
@@ -124,14 +132,14 @@ describe("a group is whole", () => {
   });
 
   test("with the input", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const samples = samplesOf("a 3", "b 2", "a 1", "b 1", "a 2");
     expect(scoresOf(await streamed(loop, samples, { size: "input" }))).toEqual([1, 1, 0, 0, 0.5]);
     expect(await called()).toEqual(["3 1 2", "2 1"]);
   });
 
   test("and where more samples wait for others than may, the stream says so", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const samples = samplesOf("a 1", "b 1", "c 1", "d 1", "a 2", "b 2", "c 2", "d 2");
     await expect(streamed(loop, samples, { size: 2, mostHeld: 3 })).rejects.toMatchObject({
       code: "REWARD_GROUP",
@@ -143,7 +151,7 @@ describe("a group is whole", () => {
 });
 
 test("a function that has no size for a group is refused with the group's name, and one for none is not asked", async () => {
-  await using loop = await open();
+  const loop = await shared();
   const sizes: Readonly<Record<string, number | undefined>> = { a: 2, c: 0, d: 1.5 };
   const ofSize = (...texts: readonly string[]): Promise<ScoredSample[]> =>
     streamed(loop, samplesOf(...texts), {
@@ -180,7 +188,7 @@ describe("the input is read", () => {
   });
 
   test("and samples of a function that takes one begin before their group is whole", async () => {
-    await using loop = await openSingle({ onFailure: { fallback: "groupMean" } });
+    const loop = await ofMeans();
     const begun = Promise.withResolvers<void>();
     async function* input(): AsyncGenerator<RewardSample> {
       yield* samplesOf("a 3");
@@ -194,19 +202,8 @@ describe("the input is read", () => {
 });
 
 describe("is put right as a whole", () => {
-  /** By the name of the function. */
-  const loops = new Map<string, Promise<RewardLoopManager>>();
-  const loopOf = (name: string): Promise<RewardLoopManager> => {
-    const loop = loops.get(name) ?? open({ reward: `${fixture("agents.ts")}:${name}` });
-    loops.set(name, loop);
-    return loop;
-  };
-  afterAll(async () => {
-    for (const loop of loops.values()) await (await loop).close();
-  });
-
   test("by the mean of those that have a score", async () => {
-    await using loop = await openSingle({ onFailure: { fallback: "groupMean" } });
+    const loop = await ofMeans();
     const told: ScoredSample[] = [];
     const scored = await streamed(
       loop,
@@ -236,7 +233,7 @@ describe("is put right as a whole", () => {
     ["InPlace", ["a 5", "a 50"], ["INVALID_SCORE", "INVALID_SCORE"]],
     ["BadGroups", ["a 2", "a 5", "b 4", "b 6"], ["SCORE_THREW", "SCORE_THREW", -1, 1]],
   ])("by the user's postProcessScores (%s)", async (name, texts, scores) => {
-    const loop = await loopOf(name);
+    const loop = await shared({ reward: `${fixture("agents.ts")}:${name}` });
     const scored = await streamed(loop, samplesOf(...texts), { size: "consecutive" });
     expect(scoresOf(scored)).toEqual(scores);
     for (const { outcome, given } of scored) {
@@ -252,7 +249,7 @@ describe("is put right as a whole", () => {
   ])("with a fallback where postProcessScores %s", async (_, name, texts, scores, code) => {
     const reward = `${fixture("agents.ts")}:${name}`;
     const onFailure = { fallback: 0.5 };
-    await using loop = await open({ reward, onFailure, timeoutMs: 1_000 });
+    const loop = await shared({ reward, onFailure, timeoutMs: 1_000 });
     const scored = await streamed(loop, samplesOf(...texts), { size: "consecutive" });
     expect(scoresOf(scored)).toEqual(scores);
     const filled = scored.filter(({ outcome }) => scoreOf(outcome) === 0.5);
@@ -275,7 +272,7 @@ describe("ends", () => {
   );
 
   test("by a signal: what is held is dropped, and the loop can be used again", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const { signal, abort } = controller();
     async function* input(): AsyncGenerator<RewardSample> {
       yield* samplesOf("b 1", "a 1", "a 2");
@@ -302,7 +299,7 @@ describe("ends", () => {
       if (sample.response === "3") begun.resolve();
     };
     const options = { drain: signal, onOutcome };
-    await using together = await open();
+    const together = await shared();
     const scored = await streamed(together, input(), { size: 2 }, options);
     expect(scored.flatMap(({ index, outcome }) => [[index, scoreOf(outcome)]])).toEqual([
       [0, 0],
@@ -319,7 +316,7 @@ describe("ends", () => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       yield* samplesOf("a 5");
     }
-    await using loop = await openSingle({ onFailure: { fallback: "groupMean" } });
+    const loop = await ofMeans();
     const scored = await streamed(loop, input(), { size: 2 }, { drain: signal, onOutcome });
     expect(scoresOf(scored)).toEqual(["SCORE_THREW"]);
     expect(await called()).toEqual(["down"]);
@@ -378,7 +375,7 @@ describe("a run that goes on", () => {
   });
 
   test("takes the outcomes that it is given, and those of a new call where one is missing", async () => {
-    await using loop = await open();
+    const loop = await shared();
     const before = { valid: true, rewardExtraInfo: {}, attempts: 1, latencyMs: 1, waitedMs: 0 };
     const outcome = { ...before, rewardScore: 9 } as SampleOutcome;
     const known = ({ response, context }: RewardSample): SampleOutcome | undefined =>

@@ -15,11 +15,22 @@ import type {
 } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
+import {
+  closeLoops,
+  expectOnlyInvalid,
+  fixture,
+  loopOf,
+  numbers,
+  sampleOf,
+  scoreTexts,
+} from "./loop.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 const slow = `${fixture("rewards.ts")}:slowValue`;
 
@@ -40,7 +51,7 @@ test.each(sized({ gate: loops.slice(0, 2), full: loops }))(
 );
 
 test("a call refuses options that are none, each by its name, and samples that are none", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
+  const loop = await loopOf({ reward: slow });
   const refused = (option: string) =>
     expect.objectContaining({ code: "REWARD_LOOP_OPTION", option });
   const samples = [sampleOf("1")];
@@ -169,7 +180,7 @@ test("progress counts up to the end", async () => {
 });
 
 test("a signal stops it with its reason, and the loop can be used again", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
+  const loop = await loopOf({ reward: slow });
   const controller = new AbortController();
   const run = async (): Promise<void> => {
     for await (const _ of loop.scoreStream(endless(), { signal: controller.signal })) {
@@ -233,7 +244,7 @@ test.each([
 });
 
 test("a consumer that leaves, and an input that fails, close the input", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
+  const loop = await loopOf({ reward: slow });
   let closed = 0;
   function* input(count: number): Generator<RewardSample> {
     try {
@@ -252,6 +263,9 @@ test("a consumer that leaves, and an input that fails, close the input", async (
 });
 
 test("closing ends what is pending and can be done twice; a closed loop says so", async () => {
+  const names = async (): Promise<string[]> =>
+    (await ray.listNamedActors()).map(({ name }) => name);
+  const before = await names();
   const loop = await RewardLoopManager.create({
     workers: 1,
     executors: 1,
@@ -266,13 +280,14 @@ test("closing ends what is pending and can be done twice; a closed loop says so"
   await expect(loop.computeScore(sampleOf("1"))).rejects.toMatchObject({
     code: "REWARD_LOOP_CLOSED",
   });
-  // Limiters belong to the session: other tests have opened some.
-  const named = (await ray.listNamedActors()).map(({ name }) => name);
-  expect(named.filter((name) => !name.startsWith("reward_limiter:"))).toEqual([]);
+  expect(await names()).toEqual(before);
 });
 
 test("closing after the session has ended starts no new one", async () => {
   const loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
+  onTestFinished(async () => void (await ray.init({ isolation: "shared", prewarm: 0 })));
+  // Of others, which would be of no use.
+  await closeLoops();
   await ray.shutdown();
   await loop.close();
   expect(ray.isInitialized()).toBe(false);
@@ -283,8 +298,7 @@ function* endless(): Generator<RewardSample> {
 }
 
 test("single samples that had to wait for a batch are scored when it is done", async () => {
-  const value = `${fixture("rewards.ts")}:value`;
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
+  const loop = await loopOf({ reward: `${fixture("rewards.ts")}:value` });
   const texts = numbers(16);
   const batch = DataProto.fromDict({
     nonTensors: {
@@ -328,8 +342,7 @@ test("outcomes are given to who keeps them at once, and not when somebody reads 
 });
 
 test("an outcome that cannot be kept ends the stream, and is not yielded", async () => {
-  const value = `${fixture("rewards.ts")}:value`;
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
+  const loop = await loopOf({ reward: `${fixture("rewards.ts")}:value` });
   const onOutcome = async ({ index }: ScoredSample): Promise<void> => {
     if (index === 3) throw new Error("the disk is full");
   };
@@ -343,8 +356,7 @@ test("an outcome that cannot be kept ends the stream, and is not yielded", async
 });
 
 test("a sample that cannot be sent is invalid; the others are scored", async () => {
-  const value = `${fixture("rewards.ts")}:value`;
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
+  const loop = await loopOf({ reward: `${fixture("rewards.ts")}:value` });
   const samples = numbers(3).map(sampleOf);
   samples[1] = { ...sampleOf("1"), extraInfo: { callback: () => 1 } };
   const outcomes = await Array.fromAsync(loop.scoreStream(samples));

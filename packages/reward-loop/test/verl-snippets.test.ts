@@ -8,10 +8,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
-import { AsyncRewardAgent, RewardLoopManager } from "@rayling/reward-loop";
+import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
+import { closeLoops, loopOf } from "./loop.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const page = readFileSync(join(root, "docs/verl-reward-functions.md"), "utf8");
@@ -48,6 +50,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => void judge.listen(0, "127.0.0.1", resolve));
 });
 afterAll(async () => {
+  await closeLoops();
   await ray.shutdown();
   await new Promise((resolve) => judge.close(resolve));
   rmSync(folder, { recursive: true });
@@ -65,7 +68,7 @@ const batch = DataProto.fromDict({
 });
 
 async function scoresBy(options: RewardLoopOptions): Promise<unknown> {
-  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+  const loop = await loopOf(options);
   const { batch: scored, nonTensorBatch } = await loop.computeRmScore(batch);
   expect(nonTensorBatch["rewardError"]).toEqual([null, null, null, null]);
   return [...(scored?.["rmScores"]?.data ?? [])];
@@ -103,11 +106,13 @@ describe("a module of the page tells right from wrong", () => {
     expect(await scoresBy(optionsFor(name))).toEqual(expected[name] ?? [1, 0, 0, 0]);
   });
 
-  test.each([
+  const lines: readonly (readonly [string, string])[] = [
     ["batch", "class"],
     ["batch", "lists"],
     ["prime", "positional"],
-  ])(
+  ];
+  // Their modules are called above, and what such lines come to is in config.test.ts.
+  test.each(sized({ gate: lines.slice(0, 1), full: lines }))(
     "by the documents' command lines: reward_model.reward_manager=%s, %s",
     async (manager, name) => {
       const { path = "" } = snippets.get(name) ?? {};
@@ -124,9 +129,8 @@ describe("a module of the page tells right from wrong", () => {
 });
 
 test("what the page's class says of a group that has failures stands in its rows", async () => {
-  const options = { workers: 1, executors: 1, ...optionsFor("class") };
-  await using agent = await AsyncRewardAgent.create(options);
-  const request = agent.request({ uids: ["a", "a", "a"], groupSize: 3 });
+  const loop = await loopOf(optionsFor("class"));
+  const request = new RewardRequest(loop, { uids: ["a", "a", "a"], groupSize: 3 });
   for (const [row, response] of ["1", "", "2"].entries()) {
     request.submit(row, { dataSource: "toy", response, groundTruth: "1" });
   }
@@ -140,8 +144,7 @@ test("what the page's class says of a group that has failures stands in its rows
 });
 
 test("what no number is comes back as invalid where the documents return 0", async () => {
-  const options = { workers: 1, executors: 1, ...optionsFor("reward-model") };
-  await using loop = await RewardLoopManager.create(options);
+  const loop = await loopOf(optionsFor("reward-model"));
   const sample = {
     dataSource: "toy",
     response: "",

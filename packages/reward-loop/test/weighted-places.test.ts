@@ -3,14 +3,17 @@
 import * as ray from "@rayling/core";
 import { DataProto, tensor, toNested } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
-import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { placesOf, weightedPlaces } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fixture } from "./loop.ts";
+import { closeLoops, fixture, loopOf } from "./loop.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 const placed = fixture("placed.ts");
 const byWord = { reward: `${placed}:byWord` };
@@ -49,12 +52,7 @@ async function scored(
   options: RewardLoopOptions,
   data: DataProto,
 ): Promise<{ readonly rows: readonly unknown[]; readonly scores: readonly unknown[] }> {
-  await using loop = await RewardLoopManager.create({
-    workers: 1,
-    executors: 1,
-    tokenizer: placed,
-    ...options,
-  });
+  const loop = await loopOf({ tokenizer: placed, ...options });
   const { batch, nonTensorBatch } = await loop.computeRmScore(data);
   const errors = nonTensorBatch["rewardError"] as readonly ({ readonly code: string } | null)[];
   const rows = toNested(batch?.["rmScores"] as Tensor) as readonly unknown[];
@@ -66,10 +64,11 @@ async function scored(
 
 describe("each part of a reward stands at its token, with its weight", () => {
   const words = [[1, 2, 3, 4]];
-  test.each<[string, RewardLoopOptions, readonly number[], number]>([
+  const twoParts = { words: { ...byWord, weight: 2 }, half: { ...half, weight: 3 } };
+  const cases: readonly [string, RewardLoopOptions, readonly number[], number][] = [
     [
       "beside a reward without places, at the last token",
-      { rewards: { words: { ...byWord, weight: 2 }, half: { ...half, weight: 3 } } },
+      { rewards: twoParts },
       [2, 2, 2, 3.5],
       9.5,
     ],
@@ -105,7 +104,10 @@ describe("each part of a reward stands at its token, with its weight", () => {
       [0, 0, 0, 0.5],
       0.5,
     ],
-  ])("%s", async (_, options, row, score) => {
+  ];
+  // A mean and a cascade have tokens and turns beside each other, too; a weight of 0 is a number of the sum below.
+  const inGate = cases.filter(([name]) => !/and of turns|of 0/.test(name));
+  test.each(sized({ gate: inGate, full: cases }))("%s", async (_, options, row, score) => {
     const { rows, scores } = await scored(options, batchOf(words, [twoTurns]));
     expect(rows).toEqual([row]);
     expect(scores).toEqual([score]);
@@ -132,10 +134,9 @@ describe("each part of a reward stands at its token, with its weight", () => {
       ],
       scores: [-1, 1],
     });
-    const masked = { words: byWord, half };
-    expect((await scored({ rewards: masked }, data)).rows).toEqual([
+    expect((await scored({ rewards: twoParts }, data)).rows).toEqual([
       "INVALID_SCORE",
-      [1, 1.5, 0, 0],
+      [2, 3.5, 0, 0],
     ]);
   });
 });
@@ -143,7 +144,7 @@ describe("each part of a reward stands at its token, with its weight", () => {
 test("the sum of weighted places is the score: what rounding makes of it is no part of its own", () => {
   const said = Array.from({ length: 30 }, (_, at) => [at, 0.1 * (at + 1)] as const);
   const own = said.reduce((sum, [, value]) => sum + value, 0);
-  for (const weight of [1, 0.1, -0.3, 1 / 3, 1e9, 1e-9]) {
+  for (const weight of [1, 0.1, -0.3, 1 / 3, 1e9, 1e-9, 0]) {
     const score = { rewardScore: own, rewardExtraInfo: { score_by_token: said }, weight };
     const rewardScore = 0 + weight * own;
     const places = placesOf(

@@ -5,8 +5,8 @@ import { DataProto } from "@rayling/data-proto";
 import { AsyncRewardAgent, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startJudge } from "../../../../test/servers/judge.ts";
 import type { JudgeOptions, JudgeStats } from "../../../../test/servers/judge.ts";
+import { startJudge } from "../judge.ts";
 import { fixture, sampleOf } from "../loop.ts";
 import { inFull } from "../../../../test/fixtures/suite.ts";
 

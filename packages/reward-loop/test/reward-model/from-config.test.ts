@@ -9,7 +9,7 @@ import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardModelUse } from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startJudge } from "../../../../test/servers/judge.ts";
+import { startJudge } from "../judge.ts";
 import { routerOptions } from "../../src/options/defaults/reward-model.ts";
 import { camel } from "../../src/options/describe-options.ts";
 import { fixture, sampleOf } from "../loop.ts";

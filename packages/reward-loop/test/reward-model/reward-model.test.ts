@@ -18,12 +18,13 @@ import { chatComplete, postJson, postRequest } from "@rayling/reward-loop/client
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
-import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { startJudge } from "../../../../test/servers/judge.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { startJudge } from "../judge.ts";
 import { ServerProcess } from "../../src/reward-model/server-process.ts";
 import { fixture } from "../loop.ts";
 import { sized } from "../../../../test/fixtures/suite.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
@@ -215,9 +216,10 @@ test("a function of yours gets the reward model's tokenizer, and so does one of 
       },
     },
   });
-  await using configured = await RewardLoopManager.create(rewardLoopOptionsOf(config));
-  const outcome = await configured.computeScore(sample);
-  expect(outcome).toMatchObject({ valid: true, rewardExtraInfo: extra });
+  expect(rewardLoopOptionsOf(config)).toMatchObject({
+    reward: { path: fixture("by-router.ts"), name: "byTokenizer" },
+    rewardModel: { engine: "vllm", servers: [judge.address], tokenizer: model },
+  });
 });
 
 test("requests are sent again but for what is wrong with them", async () => {

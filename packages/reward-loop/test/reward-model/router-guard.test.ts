@@ -7,16 +7,17 @@ import type { AddressInfo } from "node:net";
 import * as ray from "@rayling/core";
 import { RewardLoopManager, RewardModelManager, RewardModelRouter } from "@rayling/reward-loop";
 import { chatComplete, postJson } from "@rayling/reward-loop/client";
-import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { askRaw, RawClient } from "../../../../test/fixtures/raw-http.ts";
 import { rememberToken, withRouterToken } from "../../src/client/router-tokens.ts";
-import { startJudge } from "../../../../test/servers/judge.ts";
+import { startJudge } from "../judge.ts";
 import { fixture } from "../loop.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 interface Seen extends Pick<IncomingMessage, "method" | "url" | "headers"> {

@@ -12,7 +12,7 @@ import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 import { fixture, sampleOf } from "../loop.ts";
 import { scoreIn } from "./score-in.ts";
 
-beforeAll(() => ray.init());
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 test("the second call of a sample waits for another executor than that of the first, and holds nobody behind it", async () => {

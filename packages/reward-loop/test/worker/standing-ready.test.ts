@@ -22,7 +22,7 @@ import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
 import { scoreIn } from "./score-in.ts";
 
-beforeAll(() => ray.init());
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 test("an executor that gives a sign of life says whose results wait for a call", async () => {
