@@ -383,15 +383,10 @@ describe("the loop around a batch", () => {
   });
 
   test("a name that was chosen and is taken is an error", async () => {
-    await using loop = await RewardLoopManager.create({
-      workers: 1,
-      executors: 1,
-      name: "judge",
-      reward: `${rewards}:value`,
-    });
-    expect(loop.workerNames).toEqual(["judge_0"]);
+    const loop = await byNames();
+    expect(loop.workerNames).toEqual(["by names_0"]);
     await expect(
-      RewardLoopManager.create({ workers: 1, executors: 1, name: "judge" }),
+      RewardLoopManager.create({ workers: 1, executors: 1, name: "by names" }),
     ).rejects.toMatchObject({
       code: "ACTOR_ALREADY_EXISTS",
     });

@@ -155,7 +155,10 @@ describe("a function that looks its problem up by a name among the extra info ge
     expect(outcomes.map(({ cached }) => cached)).toEqual([undefined, undefined, true]);
   });
 
-  test.each(kinds.flatMap((kind) => ["byName", "byNames"].map((name) => [kind, name] as const)))(
+  const named = ["byName", "byNames"] as const;
+  const requests = kinds.flatMap((kind) => named.map((name) => [kind, name] as const));
+  // Each kind and each form once in the gate.
+  test.each(sized({ gate: requests.filter((_, at) => at % 3 === 0), full: requests }))(
     "%s, by the name that a request adds: %s",
     async (kind, name) => {
       const known = kind === "cache" ? { cache: ":memory:" } : { joinSame: true };

@@ -192,7 +192,7 @@ test("groups go to the workers that are left when one is lost", async () => {
   // Each worker is full of what never ends, so that what one had does not go to the other.
   await using loop = await RewardLoopManager.create({
     workers: 2,
-    executors: 1,
+    executors: 2,
     concurrency: 1,
     reward: `${fixture("parts.ts")}:Endless`,
   });

@@ -134,7 +134,6 @@ test("caps of parts, and of who takes over, go on where the run before ended", a
       spentBefore: record,
       spend: { prices: {}, cap: 9 },
       rewards: {
-        length: { reward: part("words") },
         style: {
           reward: part("judge"),
           spend: {

@@ -242,7 +242,18 @@ describe("tokens of the log are those that the endpoint counted", () => {
 
   /** Groups that come one after the other, with how many calls they cost. */
   type Groups = readonly (readonly [texts: readonly string[], sold: number])[];
-  test.each<[string, Groups, (endpoint: Endpoint) => RewardLoopOptions]>([
+  type Case = [string, Groups, (endpoint: Endpoint) => RewardLoopOptions];
+  /** Several rewards have one, and a cascade, below. */
+  const ofCache: Case = [
+    "a cache",
+    [
+      [["right", "right"], 1],
+      [["right", "right"], 0],
+    ],
+    (endpoint) => ({ ...partOf(endpoint, "says"), concurrency: 1, cache: ":memory:" }),
+  ];
+  test.each<Case>([
+    ...sized({ gate: [], full: [ofCache] }),
     [
       "groups: one that says it",
       [[["a", "b"], 2]],
@@ -256,14 +267,6 @@ describe("tokens of the log are those that the endpoint counted", () => {
         [["a", "throws"], 1],
       ],
       (endpoint) => ({ ...partOf(endpoint, "Together"), cache: ":memory:" }),
-    ],
-    [
-      "a cache",
-      [
-        [["right", "right"], 1],
-        [["right", "right"], 0],
-      ],
-      (endpoint) => ({ ...partOf(endpoint, "says"), concurrency: 1, cache: ":memory:" }),
     ],
     [
       "samples that are joined",

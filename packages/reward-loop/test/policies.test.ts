@@ -22,12 +22,17 @@ import { timeoutFailure } from "../src/outcome.ts";
 import { readSettings } from "../src/settings/settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
 import { Slots } from "../src/worker/slots.ts";
-import { fixture, numbers, sampleOf } from "./loop.ts";
+import { closeLoops, fixture, loopOf, numbers, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await closeLoops();
+  await ray.shutdown();
+});
 
 const flaky = fixture("flaky.ts");
+const oneByOne = (): Promise<RewardLoopManager> =>
+  loopOf({ reward: flaky, concurrency: 1, onFailure: { fallback: -1 } });
 
 async function scored(
   options: RewardLoopOptions,
@@ -368,8 +373,10 @@ describe("calls that we give up ourselves", () => {
 
 describe("what cannot be scored", () => {
   test("gets a fallback value that says so", async () => {
-    const options = { reward: flaky, onFailure: { fallback: -1 } };
-    const [good, bad] = await scored(options, "x 0 0", "y 9 400");
+    const loop = await oneByOne();
+    const [good, bad] = await Promise.all(
+      ["good 0 0", "bad 9 400"].map((text) => loop.computeScore(sampleOf(text))),
+    );
     expect(good).toMatchObject({ valid: true, rewardScore: 1 });
     expect(bad).toMatchObject({
       valid: true,
@@ -442,7 +449,9 @@ test("what is begun again after an executor's end is another call of its endpoin
   const scoring = Promise.all(["0", "1"].map((text) => loop.computeScore(sampleOf(text))));
   await expect.poll(() => atWork, { timeout: 60_000 }).toBe(2);
   const named = await ray.listNamedActors();
-  const executor = named.find(({ name }) => name.includes("_executor_"));
+  const executor = named.find(({ name }) =>
+    name.startsWith(`${loop.workerNames[0] ?? ""}_executor_`),
+  );
   await ray.kill(await ray.getActor(executor?.name ?? ""));
   await expect.poll(() => atWork, { timeout: 60_000 }).toBe(4);
   expect(await loop.endpoints()).toMatchObject([{ endpoint, granted: 4 }]);
@@ -456,12 +465,7 @@ test("what is begun again after an executor's end is another call of its endpoin
 });
 
 test("a batch for validation does not wait behind one for training", async () => {
-  await using loop = await RewardLoopManager.create({
-    workers: 1,
-    executors: 1,
-    concurrency: 1,
-    reward: flaky,
-  });
+  const loop = await oneByOne();
   const done: string[] = [];
   const training = Promise.all(
     Array.from({ length: 50 }, async (_, index) => {

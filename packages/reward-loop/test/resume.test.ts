@@ -114,7 +114,7 @@ test("a batch and a stream go on alike, also behind a line that was cut off", as
   await called();
   const options = { workers: 2, executors: 1, reward, record: log, resume: true };
   {
-    await using loop = await RewardLoopManager.create(options);
+    await using loop = await RewardLoopManager.create({ ...options, workers: 1 });
     const rewards = await loop.computeRmScore(
       DataProto.fromDict({
         nonTensors: {

@@ -407,13 +407,14 @@ describe("a slot is given to the next call when the outcome of the last is kept"
       () => 0,
     );
 
-  test.each([
-    ["each sample by itself", undefined],
-    ["groups of a function that takes one", { size: 1 }],
-  ])("%s", async (_, groups) => {
-    const folder = await mkdtemp(join(tmpdir(), "rayling-kept-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const [calls, reward] = [join(folder, "calls"), join(folder, "reward.mjs")];
+  const concurrency = 8;
+  let folder = "";
+  let calls = "";
+  let loop: RewardLoopManager;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "rayling-kept-"));
+    calls = join(folder, "calls");
+    const reward = join(folder, "reward.mjs");
     await writeFile(
       reward,
       `import { appendFileSync } from "node:fs";
@@ -422,13 +423,18 @@ describe("a slot is given to the next call when the outcome of the last is kept"
         return Number(solutionStr);
       }`,
     );
-    const concurrency = 8;
-    await using loop = await RewardLoopManager.create({
-      workers: 1,
-      executors: 1,
-      concurrency,
-      reward,
-    });
+    loop = await RewardLoopManager.create({ workers: 1, executors: 1, concurrency, reward });
+  });
+  afterAll(async () => {
+    await loop.close();
+    await rm(folder, { recursive: true });
+  });
+
+  test.each([
+    ["each sample by itself", undefined],
+    ["groups of a function that takes one", { size: 1 }],
+  ])("%s", async (_, groups) => {
+    await rm(calls, { force: true });
     const samples = numbers(100).map((text) => ({ ...sampleOf(text), context: { group: text } }));
     const seen: number[] = [];
     let kept = 0;

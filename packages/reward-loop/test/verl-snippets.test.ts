@@ -11,6 +11,8 @@ import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { loadScorer, scoreSample } from "@rayling/reward-manager-registry";
+import type { RewardSample, RewardSpec } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sized } from "../../../test/fixtures/suite.ts";
 import { closeLoops, loopOf } from "./loop.ts";
@@ -74,9 +76,27 @@ async function scoresBy(options: RewardLoopOptions): Promise<unknown> {
   return [...(scored?.["rmScores"]?.data ?? [])];
 }
 
-function optionsFor(name: string): RewardLoopOptions {
+function snippet(name: string): RewardSpec {
   const reward = snippets.get(name);
   if (reward === undefined) throw new Error(`the page has no module called ${name}`);
+  return reward;
+}
+
+/** The same in this thread. */
+async function scoresByLoader(name: string): Promise<unknown> {
+  const { computeScore } = await loadScorer(snippet(name));
+  const { response = [], reward_model: truths = [], extra_info: infos = [] } = batch.nonTensorBatch;
+  const results = response.map(async (text, row) => {
+    const { ground_truth: groundTruth } = truths[row] as { ground_truth: string };
+    const extraInfo = infos[row] as RewardSample["extraInfo"];
+    const sample = { dataSource: "toy", response: text as string, groundTruth, extraInfo };
+    return (await scoreSample(sample, computeScore)).rewardScore;
+  });
+  return Promise.all(results);
+}
+
+function optionsFor(name: string): RewardLoopOptions {
+  const reward = snippet(name);
   const { port } = judge.address() as AddressInfo;
   if (name === "reward-model") {
     const rewardRouterAddress = `127.0.0.1:${port}`;
@@ -102,8 +122,12 @@ describe("a module of the page tells right from wrong", () => {
     ]);
   });
 
+  /** They differ in how they are called, which the loader knows: a loop has the first of them in the gate, and those that are of more than a sample. */
+  const byLoader = sized({ gate: ["object", "object-snake-case", "tuple", "keywords"], full: [] });
+
   test.each([...snippets.keys()])("%s", async (name) => {
-    expect(await scoresBy(optionsFor(name))).toEqual(expected[name] ?? [1, 0, 0, 0]);
+    const scores = byLoader.includes(name) ? scoresByLoader(name) : scoresBy(optionsFor(name));
+    expect(await scores).toEqual(expected[name] ?? [1, 0, 0, 0]);
   });
 
   const lines: readonly (readonly [string, string])[] = [
@@ -175,11 +199,15 @@ describe("what verl's documents have and cannot be called is refused when the lo
       { code: "REWARD_HOOK_NAME", meant: "postProcessScores" },
     ],
   ];
+  const refused = (reward: string): Promise<unknown> =>
+    RewardLoopManager.create({ workers: 1, executors: 1, reward });
   test.each(cases)("%s", async (_name, text, refusal) => {
-    const path = join(folder, `refused-${cases.findIndex(([, one]) => one === text)}.js`);
+    const at = cases.findIndex(([, one]) => one === text);
+    const path = join(folder, `refused-${at}.js`);
     writeFileSync(path, text);
     const reward = text.includes("class Agent") ? `${path}:Agent` : path;
-    const created = RewardLoopManager.create({ workers: 1, executors: 1, reward });
+    // What the loader says is the loop's error, as the first of them and the manager below show.
+    const created = at === 0 ? refused(reward) : loadScorer(reward);
     await expect(created).rejects.toMatchObject(refusal);
   });
 
@@ -191,7 +219,8 @@ describe("what verl's documents have and cannot be called is refused when the lo
   });
 
   test("a file of Python", async () => {
-    const created = RewardLoopManager.create({ workers: 1, executors: 1, reward: "reward.py" });
-    await expect(created).rejects.toMatchObject({ code: "REWARD_MODULE_LANGUAGE" });
+    await expect(loadScorer("reward.py")).rejects.toMatchObject({
+      code: "REWARD_MODULE_LANGUAGE",
+    });
   });
 });

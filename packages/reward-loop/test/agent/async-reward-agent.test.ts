@@ -130,7 +130,7 @@ describe("verl's traces", () => {
   test("a group's scores are put right by the user's class", async () => {
     const trace = traces.find(({ name }) => name.startsWith("post_process")) as Trace;
     await using agent = await AsyncRewardAgent.create({
-      workers: 2,
+      workers: 1,
       executors: 1,
       reward: `${agents}:MeanFree`,
     });
@@ -387,16 +387,6 @@ describe("groups", () => {
     });
   });
 
-  test("a batch that has rewards keeps them", async () => {
-    await using agent = await AsyncRewardAgent.create({
-      workers: 1,
-      executors: 1,
-      reward: `${agents}:MeanFree`,
-    });
-    const scored = DataProto.fromDict({ tensors: { rmScores: tensor([[0.5]], "float32") } });
-    expect(rowsOf({ indices: [], rewards: await agent.computeReward(scored) })).toEqual([[0.5]]);
-  });
-
   test("a manager class says where the scores of a chunk and of a batch stand", async () => {
     await using agent = await AsyncRewardAgent.create({
       workers: 1,
@@ -447,7 +437,7 @@ describe("groups", () => {
   });
 });
 
-describe("a request whose rows come one by one", () => {
+describe("a request whose rows come one by one, and a batch that is scored", () => {
   let agent: AsyncRewardAgent;
   beforeAll(async () => {
     agent = await AsyncRewardAgent.create({
@@ -457,6 +447,11 @@ describe("a request whose rows come one by one", () => {
     });
   });
   afterAll(() => agent.close());
+
+  test("a batch that has rewards keeps them", async () => {
+    const scored = DataProto.fromDict({ tensors: { rmScores: tensor([[0.5]], "float32") } });
+    expect(rowsOf({ indices: [], rewards: await agent.computeReward(scored) })).toEqual([[0.5]]);
+  });
 
   test("groups come back as they are whole; what is done anyway comes along", async () => {
     const request = agent.request({ uids: ["a", "a", "b", "b", "c", "c"], groupSize: 2 });
