@@ -410,7 +410,7 @@ await ray.shutdown();\n`,
   const { address } = await agent();
   const count = sized({ gate: 2, full: 3 });
   const heard = await Promise.all(Array.from({ length: count }, () => drive(address)));
-  expect(heard).toEqual(Array(count).fill(["<ALL><ALL>"]));
+  expect(heard).toEqual(Array.from({ length: count }, () => ["<ALL><ALL>"]));
   expect(await packages()).toHaveLength(1);
 });
 
