@@ -22,12 +22,12 @@ export interface PostRequestOptions extends PostOptions {
   /** A server that wants to be left alone for longer is not asked again. Default 120,000. */
   readonly maxRetryAfterMs?: number | undefined;
   /** The length of a second, for tests. Default 1,000. */
-  readonly secondMs?: number;
+  readonly secondMs?: number | undefined;
   /**
    * Checks the answer: if it throws an EndpointError, the request is sent again as if it had not
    * been answered.
    */
-  readonly check?: (answer: unknown) => void;
+  readonly check?: ((answer: unknown) => void) | undefined;
 }
 
 /** Rejects with the last EndpointError, with the signal's reason, or with RewardLoopOptionError. */

@@ -22,6 +22,6 @@ export type { AnswerFormat } from "./ask/response-format.ts";
 export { rubricJudge } from "./rubric.ts";
 export type { Criterion, RubricOptions } from "./rubric.ts";
 export { askFor } from "./structured.ts";
-export type { Structured, StructuredOptions } from "./structured.ts";
+export type { JudgeSchema, Structured, StructuredOptions } from "./structured.ts";
 export { fillTemplate } from "./template.ts";
 export type { PromptValues } from "./template.ts";

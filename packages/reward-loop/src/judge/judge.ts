@@ -1,6 +1,5 @@
 /** A judge as score functions call it: values for its prompt in, a score with what it cost out. */
 
-import type { z } from "zod";
 import type { ScoreRecord } from "@rayling/reward-manager-registry";
 import { structuredOptions } from "../options/defaults/asking.ts";
 import { checkOptions } from "../options/read.ts";
@@ -11,6 +10,7 @@ import type { Ask, JudgeMessage } from "./ask/ask.ts";
 import { countIn, withCount } from "./judge-count.ts";
 import type { JudgeCount } from "./judge-count.ts";
 import { askFor, checkAttempts, jsonSchemaOf } from "./structured.ts";
+import type { JudgeSchema } from "./structured.ts";
 import { fillTemplate } from "./template.ts";
 import type { PromptValues } from "./template.ts";
 
@@ -19,11 +19,11 @@ export interface JudgeOptions {
   /** The question to the judge, with places for values: `Question: {{question}}`. */
   readonly prompt: string;
   /** The system message. May have places, too. */
-  readonly system?: string;
+  readonly system?: string | undefined;
   /** How often it is asked until its answer fits, at most. Default 3. */
-  readonly attempts?: number;
+  readonly attempts?: number | undefined;
   /** Prices for the `cost` of the score. The loop counts by `usage`, and needs none here. */
-  readonly prices?: Prices;
+  readonly prices?: Prices | undefined;
 }
 
 /** A score that a score function may return unchanged. */
@@ -51,14 +51,15 @@ export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeSco
 
 /**
  * A judge whose answers fit a schema of the user's. Throws RewardLoopOptionError, and
- * JudgePromptError for a schema that no JSON fits and a number of attempts that is none.
+ * JudgePromptError for a schema that no JSON fits or that is not of zod 4, and a number of attempts
+ * that is none.
  *
  * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
  * tell
  */
 export function structuredJudge<Value>(
   options: JudgeOptions & {
-    readonly schema: z.ZodType<Value>;
+    readonly schema: JudgeSchema<Value>;
     readonly scoreOf: (value: Value) => number | null | ScoredAnswer;
   },
 ): Judge {

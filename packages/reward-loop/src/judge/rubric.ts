@@ -13,9 +13,9 @@ export interface Criterion {
   /** The criterion in words for the judge. */
   readonly description: string;
   /** Points for the worst and for the best. Default 1 to 5. */
-  readonly points?: readonly [worst: number, best: number];
+  readonly points?: readonly [worst: number, best: number] | undefined;
   /** Relative to the other weights. Default 1. */
-  readonly weight?: number;
+  readonly weight?: number | undefined;
 }
 
 export interface RubricOptions extends JudgeOptions {

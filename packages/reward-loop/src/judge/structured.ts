@@ -20,9 +20,17 @@ import { candidatesIn } from "./answer/json-in.ts";
 import type { Candidate } from "./answer/json-in.ts";
 import { quotationsOf } from "./answer/quotations.ts";
 
+/**
+ * A schema of zod 4, of whichever version of it and of `zod/mini` too. The types of zod's own
+ * versions refuse each other.
+ */
+export interface JudgeSchema<Value> {
+  readonly _zod: { readonly output: Value };
+}
+
 export interface StructuredOptions<Value> {
   readonly messages: readonly JudgeMessage[];
-  readonly schema: z.ZodType<Value>;
+  readonly schema: JudgeSchema<Value>;
   /** The name of the schema, for servers that want one. Default "verdict". */
   readonly name?: string | undefined;
   /** How often the judge is asked, at most. Default 3. */
@@ -40,8 +48,8 @@ export interface Structured<Value> {
 
 /**
  * Rejects with RewardLoopOptionError, with JudgeAnswerError where no answer fits, with
- * JudgePromptError for a schema that no JSON fits or a number of attempts that is none, and as
- * `ask` does; an error that it passes on has the `usage` of all answers so far, and how often the
+ * JudgePromptError for a schema that no JSON fits, or of no zod 4, or a number of attempts that is
+ * none, and as `ask` does; an error that it passes on has the `usage` of all answers so far, and how often the
  * judge was `asked`. In the place of a signal's reason, which may be others' too, is an error of
  * the same name with it as its cause.
  */
@@ -94,19 +102,35 @@ export function checkAttempts(attempts: number): void {
 
 /**
  * Describes answers that fit. A schema that makes something else of an answer (a transform) is
- * described by what it takes. Throws JudgePromptError for one that no JSON fits (dates, bigints).
+ * described by what it takes. Throws JudgePromptError for one that no JSON fits (dates, bigints),
+ * and for one of another library or of zod 3.
  */
-export function jsonSchemaOf(schema: z.ZodType): Readonly<Record<string, unknown>> {
+export function jsonSchemaOf(schema: JudgeSchema<unknown>): Readonly<Record<string, unknown>> {
+  checkVersion(schema);
+  const own = ofThisZod(schema);
   try {
-    return z.toJSONSchema(schema);
+    return z.toJSONSchema(own);
   } catch {
     try {
-      return z.toJSONSchema(schema, { io: "input" });
+      return z.toJSONSchema(own, { io: "input" });
     } catch (cause) {
       const why = messageOf(cause);
       throw new JudgePromptError(`A judge cannot answer by this schema: ${why}.`, { cause });
     }
   }
+}
+
+function checkVersion(schema: object): void {
+  if ("_zod" in schema) return;
+  const found = "_def" in schema ? "a schema of zod 3" : "no schema of zod";
+  throw new JudgePromptError(
+    `A judge cannot answer by this schema: this is ${found}; zod 4 is needed.`,
+  );
+}
+
+/** All versions of zod 4 read each other's schemas, and only their types differ. */
+function ofThisZod<Value>(schema: JudgeSchema<Value>): z.core.$ZodType<Value> {
+  return schema as z.core.$ZodType<Value>;
 }
 
 /** Appends the form to the system message, or puts it before all messages. */
@@ -122,7 +146,7 @@ function withForm(messages: readonly JudgeMessage[], form: string): readonly Jud
  */
 async function fitting<Value>(
   text: string,
-  schema: z.ZodType<Value>,
+  schema: JudgeSchema<Value>,
   isQuoted: (candidate: Candidate) => boolean,
 ): Promise<{ readonly value: Value } | { readonly problem: string }> {
   const candidates = candidatesIn(text);
@@ -134,7 +158,7 @@ async function fitting<Value>(
   }
   let problem: string | undefined;
   for (const reading of verdict.readings) {
-    const result = await schema.safeParseAsync(reading);
+    const result = await z.safeParseAsync(ofThisZod(schema), reading);
     if (result.success) return { value: result.data };
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
   }

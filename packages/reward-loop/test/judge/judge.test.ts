@@ -9,15 +9,24 @@ import {
   choiceJudge,
   fillTemplate,
   JudgeAnswerError,
+  JudgePromptError,
   jsonIn,
   majorityOf,
   pairwiseJudge,
   rubricJudge,
   structuredJudge,
 } from "@rayling/reward-loop/judge";
-import type { Ask, Judge, JudgeQuestion, OpenAIClient } from "@rayling/reward-loop/judge";
+import type {
+  Ask,
+  Judge,
+  JudgeQuestion,
+  JudgeSchema,
+  OpenAIClient,
+} from "@rayling/reward-loop/judge";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import * as mini from "zod/mini";
+import { z as zod3 } from "zod/v3";
 import { classOf } from "../../src/faults/failure-class.ts";
 import { failureOf } from "../../src/faults/thrown.ts";
 
@@ -267,7 +276,7 @@ describe("a verdict", () => {
 });
 
 describe("a schema", () => {
-  const judged = async (one: z.ZodType, text: string): Promise<unknown> => {
+  const judged = async (one: JudgeSchema<unknown>, text: string): Promise<unknown> => {
     const scoreOf = (value: unknown) => ({ score: 1, value });
     const judge = structuredJudge({ ask: saying(text), prompt: "?", schema: one, scoreOf });
     return (await judge({}))["value"];
@@ -278,6 +287,7 @@ describe("a schema", () => {
     ["a standard value", z.object({ a: z.number().default(3) }), {}, { a: 3 }],
     ["a number as text", z.object({ a: z.coerce.number() }), { a: "5" }, { a: 5 }],
     ["a transform", z.object({ a: z.number().transform((n) => n / 10) }), { a: 5 }, { a: 0.5 }],
+    ["a shape of zod/mini", mini.object({ a: mini.number() }), { a: 5 }],
     ["a rule that takes time", z.object({ a: z.number() }).refine(async () => true), { a: 5 }],
   ])("may have %s", async (_name, one, said, value: unknown = said) => {
     expect(await judged(one, JSON.stringify(said))).toEqual(value);
@@ -292,6 +302,30 @@ describe("a schema", () => {
     const judge = { ask: saying(), prompt: "?", scoreOf: () => 1 };
     const dated = z.object({ a: z.date() });
     expect(() => structuredJudge({ ...judge, schema: dated })).toThrow("cannot answer by this");
+  });
+
+  test("that is none of zod 4 is refused, by the compiler too", () => {
+    const judge = { ask: saying(), prompt: "?", scoreOf: () => 1 };
+    const third = zod3.object({ a: zod3.number() });
+    // @ts-expect-error of zod 3
+    expect(() => structuredJudge({ ...judge, schema: third })).toThrow(
+      new JudgePromptError(
+        "A judge cannot answer by this schema: this is a schema of zod 3; zod 4 is needed.",
+      ),
+    );
+    // @ts-expect-error of no zod
+    expect(() => structuredJudge({ ...judge, schema: { type: "object" } })).toThrow(
+      "this is no schema of zod; zod 4 is needed",
+    );
+  });
+
+  test("of another version of zod 4 says which values its answers are", () => {
+    interface Older {
+      readonly _zod: { readonly version: { major: 4; minor: 0 }; readonly output: { a: number } };
+    }
+    const older = schema as unknown as Older;
+    const scoreOf = ({ a }: { readonly a: number }): number => a;
+    structuredJudge({ ask: saying(), prompt: "?", schema: older, scoreOf });
   });
 });
 

@@ -12,7 +12,7 @@ import { withText } from "./with-text.ts";
 
 export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal"> {
   /** The form of the answer that the request demands. Default "json_schema". */
-  readonly format?: AnswerFormat;
+  readonly format?: AnswerFormat | undefined;
 }
 
 /** @param given options of chatComplete, for all questions. Throws RewardLoopOptionError. */

@@ -28,9 +28,9 @@ export interface OpenAIClient {
 export interface AskByOpenAIOptions {
   readonly model: string;
   /** Any other field of the request, by the API's own name. */
-  readonly body?: Readonly<Record<string, unknown>>;
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
   /** The form of the answer that the request demands. Default "json_schema". */
-  readonly format?: AnswerFormat;
+  readonly format?: AnswerFormat | undefined;
 }
 
 /** Throws RewardLoopOptionError. */
