@@ -51,6 +51,7 @@ describe("concurrency groups", () => {
     expect(() =>
       ray.remote(CounterClass, { methods: { increment: { concurrencyGroup: "io" } } }),
     ).toThrow('method increment is in the concurrency group "io"');
+    // @ts-expect-error no such method
     expect(() => ray.remote(CounterClass, { methods: { decrement: {} } })).toThrow(
       'actor class CounterClass has no method "decrement"',
     );
@@ -109,6 +110,14 @@ describe("numReturns", () => {
     expect(await ray.get(actor.pair.options({ numReturns: 1 }).remote())).toEqual([1, "one"]);
     const [quotient, rest] = divide.remote(17, 5);
     expect(await ray.get([quotient, rest])).toEqual([3, 2]);
+  });
+
+  test("that is undefined counts as not given", async () => {
+    const none: { numReturns?: undefined } = { numReturns: undefined };
+    const [number] = Several.remote().pair.options(none).remote();
+    expect(await ray.get(number)).toBe(1);
+    const [quotient] = divide.options(none).remote(17, 5);
+    expect(await ray.get(quotient)).toBe(3);
   });
 
   test("of 0 gives nothing, and the method runs", async () => {

@@ -20,7 +20,7 @@ import type { ActorHandle } from "./handle-types.ts";
 /** Options of `kill`. */
 export interface KillOptions {
   /** Whether the actor stays dead; false lets the restart policy apply. Default true. */
-  readonly noRestart?: boolean;
+  readonly noRestart?: boolean | undefined;
 }
 
 /**
@@ -55,7 +55,7 @@ export async function kill(
  */
 export async function getActor<Instance extends object>(
   name: string,
-  options: { readonly namespace?: string } = {},
+  options: { readonly namespace?: string | undefined } = {},
 ): Promise<ActorHandle<Instance>> {
   if (isDriverCode()) return never();
   const caller = useCaller();
@@ -80,7 +80,7 @@ export async function getActor<Instance extends object>(
  * Ray cluster those of the cluster, which detached actors are. Rejects with InvalidOptionError.
  */
 export async function listNamedActors(
-  options: { readonly allNamespaces?: boolean } = {},
+  options: { readonly allNamespaces?: boolean | undefined } = {},
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
   checkOptions("listNamedActors", options, { allNamespaces: flag });
   const { allNamespaces = false } = options;

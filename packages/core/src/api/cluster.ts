@@ -33,7 +33,7 @@ export async function availableResources(): Promise<Amounts> {
 /** Options of `drainNode`. */
 export interface DrainOptions {
   /** The time to leave the node, in ms; the rest ends with the node. Default 600,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /**
@@ -67,17 +67,17 @@ export async function drainNode(
 /** Options of `Cluster.addNode`. */
 export interface NodeOptions {
   /** CPUs of the node. Default 1. */
-  readonly numCpus?: number;
+  readonly numCpus?: number | undefined;
   /** GPUs of the node, which the scheduler only counts. Default: none. */
-  readonly numGpus?: number;
+  readonly numGpus?: number | undefined;
   /** Bytes of memory. Default: that of `init`. */
-  readonly memory?: number;
+  readonly memory?: number | undefined;
   /** Amounts of custom resources: `{ license: 2 }`. Default: none. */
-  readonly resources?: Readonly<Record<string, number>>;
+  readonly resources?: Readonly<Record<string, number>> | undefined;
   /** Labels of the node: `{ zone: "a" }`. Default: none. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** A name for people. Default: the node's id. */
-  readonly nodeName?: string;
+  readonly nodeName?: string | undefined;
 }
 
 /**

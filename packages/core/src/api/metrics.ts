@@ -14,11 +14,11 @@ import { asked } from "./session.ts";
 /** Options of a metric. */
 export interface MetricOptions {
   /** The help text of the metric. Default: its name. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /**
    * Names of the tags. Each record gives all of them, unless they have a default. Default: none.
    */
-  readonly tagKeys?: readonly string[];
+  readonly tagKeys?: readonly string[] | undefined;
 }
 
 /** Options of a histogram. */

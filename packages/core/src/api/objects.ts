@@ -24,26 +24,26 @@ export interface GetOptions {
    * The time in ms after which `get` rejects with GetTimeoutError; the work goes on. Default: no
    * limit.
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /**
    * The time in ms after which a warning names the awaited work, in place of the session's
    * `stuckWarningMs`; 0: never. Set it for work that is known to be slow.
    */
-  readonly stuckWarningMs?: number;
+  readonly stuckWarningMs?: number | undefined;
   /** A signal whose abort rejects the wait with its reason; the work goes on. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of `wait`. */
 export interface WaitOptions {
   /** The number of refs that must be ready. Default 1. */
-  readonly numReturns?: number;
+  readonly numReturns?: number | undefined;
   /** The time in ms after which `wait` returns the ready refs. Default: no limit. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** The time in ms after which a warning names the awaited work, as for `get`. */
-  readonly stuckWarningMs?: number;
+  readonly stuckWarningMs?: number | undefined;
   /** A signal whose abort rejects the wait with its reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The result of `wait`. */
@@ -74,12 +74,13 @@ export function get<const Refs extends readonly ObjectRef[]>(
   refs: Refs,
   options?: GetOptions,
 ): Promise<RefValues<Refs>>;
-/** Returns a value of a given type: `get<Answer>(ref)`. */
-export function get<Value>(ref: ObjectRef, options?: GetOptions): Promise<Value>;
-export function get<const Refs extends Readonly<Record<string, ObjectRef>>>(
-  refs: Refs,
+export function get<const Refs extends object>(
+  refs: Refs & { readonly [Name in keyof Refs]: ObjectRef },
   options?: GetOptions,
-): Promise<{ [Name in keyof Refs]: RefValue<Refs[Name]> }>;
+): Promise<{ [Name in keyof Refs]: RefValue<Extract<Refs[Name], ObjectRef>> }>;
+/** Returns a value of a given type: `get<Answer>(ref)`. */
+// The last one, because compilers tell what is wrong by the last: an option, not the ref.
+export function get<Value>(ref: ObjectRef, options?: GetOptions): Promise<Value>;
 export function get(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions = none,

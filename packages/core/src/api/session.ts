@@ -39,6 +39,7 @@ import {
   text,
   timerMs,
   writableDirectory,
+  withoutUndefined,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
 import { amount, bytes, gpus, reservedBundles, resources } from "./scheduling/amounts.ts";
@@ -97,7 +98,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   }
   const runtimeEnv = withWholePath("init", {
     ...workingDirOfEnvironment(),
-    ...options.runtimeEnv,
+    ...withoutUndefined(options.runtimeEnv ?? {}),
   });
   const driver = start(hasSettings(runtimeEnv) ? { ...options, runtimeEnv } : options);
   const { namespace } = driver;

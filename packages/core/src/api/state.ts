@@ -145,7 +145,7 @@ export function summarizeObjects(options?: TimeoutOption): Promise<Summary> {
 /** Options of a query for one row, or for a summary. */
 export interface TimeoutOption {
   /** The time that hosts have to answer, in ms. Default 30,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 async function list<What extends Listed>(

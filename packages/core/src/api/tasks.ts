@@ -11,9 +11,9 @@ import { useCaller } from "./session.ts";
 /** Options of `cancel`. */
 export interface CancelOptions {
   /** Whether to end the worker of a running task. Not for calls to actors. Default false. */
-  readonly force?: boolean;
+  readonly force?: boolean | undefined;
   /** Whether to cancel its own calls, too. Default true. */
-  readonly recursive?: boolean;
+  readonly recursive?: boolean | undefined;
 }
 
 /**

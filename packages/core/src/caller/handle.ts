@@ -9,7 +9,7 @@ import { inspect } from "node:util";
 import type { CallShape, Route } from "../protocol/message.ts";
 import { InvalidOptionError, MethodNotFoundError } from "../shared/errors.ts";
 import { builtInMethods } from "../shared/methods.ts";
-import { checkOptions, errorNames } from "../shared/options.ts";
+import { checkOptions, errorNames, withoutUndefined } from "../shared/options.ts";
 import { refuseJson } from "../shared/text/no-json.ts";
 import { show } from "../shared/text/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
@@ -158,7 +158,7 @@ function makeMethod(inside: Inside, method: string): UntypedMethod {
           `${where}: ${info.className} has no concurrency group "${group}"; it has: ${Object.keys(info.concurrencyGroups).join(", ") || "none"}`,
         );
       }
-      const { name, retryExceptions, ...rest } = options;
+      const { name, retryExceptions, ...rest } = withoutUndefined(options);
       const more: MethodOptions =
         retryExceptions === undefined
           ? rest

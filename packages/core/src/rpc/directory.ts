@@ -67,13 +67,13 @@ export interface ResourceLimits {
    * Default, in a thread with `maxOldGenerationSizeMb`: 12. With much more, a thread that reaches
    * its limit can end the whole process.
    */
-  readonly maxYoungGenerationSizeMb?: number;
+  readonly maxYoungGenerationSizeMb?: number | undefined;
   /** The heap of objects that live long, in MiB. A thread beyond it ends. */
-  readonly maxOldGenerationSizeMb?: number;
+  readonly maxOldGenerationSizeMb?: number | undefined;
   /** Memory for compiled code, in MiB. */
-  readonly codeRangeSizeMb?: number;
+  readonly codeRangeSizeMb?: number | undefined;
   /** The stack, in MiB. Node's default: 4. */
-  readonly stackSizeMb?: number;
+  readonly stackSizeMb?: number | undefined;
 }
 
 /** More restarts than `restarts` within `withinMs` milliseconds, and the actor is dead. */
@@ -99,19 +99,19 @@ export type TaskIsolation = Exclude<Isolation, "shared">;
  */
 export interface RuntimeEnv {
   /** Added to the environment of the process. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
-  readonly resourceLimits?: ResourceLimits;
+  readonly resourceLimits?: ResourceLimits | undefined;
   /**
    * Flags for Node, each one text (`--flag=value`). A process gets them beside those of this
    * process, a thread in place of them.
    */
-  readonly execArgv?: readonly string[];
+  readonly execArgv?: readonly string[] | undefined;
   /**
    * Permissions of its code, and of what that starts, which may name fewer; everything is allowed
    * without them.
    */
-  readonly permissions?: Permissions;
+  readonly permissions?: Permissions | undefined;
   /**
    * The code that is brought to other machines, where a host runs it in place of files at the same
    * path. The driver's own machine needs none of it.
@@ -123,12 +123,12 @@ export interface RuntimeEnv {
    * package.json; hosts there have it as their current directory. Rayling itself is not brought:
    * the machine's own is used. Default: nothing is brought, and modules are imported by their path.
    */
-  readonly workingDir?: string | true;
+  readonly workingDir?: string | true | undefined;
   /**
    * Files that are not brought, in the language of .gitignore, relative to the folder, or to the
    * driver's current directory.
    */
-  readonly excludes?: readonly string[];
+  readonly excludes?: readonly string[] | undefined;
 }
 
 /**
@@ -138,17 +138,17 @@ export interface RuntimeEnv {
  */
 export interface Permissions {
   /** Files and directories it may read; "*" for all. */
-  readonly allowFsRead?: readonly string[];
+  readonly allowFsRead?: readonly string[] | undefined;
   /** Files and directories it may write to; "*" for all. */
-  readonly allowFsWrite?: readonly string[];
+  readonly allowFsWrite?: readonly string[] | undefined;
   /** Starting programs. Default: false. */
-  readonly allowChildProcess?: boolean;
+  readonly allowChildProcess?: boolean | undefined;
   /** Starting worker threads. Default: false. */
-  readonly allowWorker?: boolean;
+  readonly allowWorker?: boolean | undefined;
   /** Native code, which may do anything. */
-  readonly allowAddons?: boolean;
+  readonly allowAddons?: boolean | undefined;
   /** The network; before Node 25 it cannot be limited. */
-  readonly allowNet?: boolean;
+  readonly allowNet?: boolean | undefined;
 }
 
 /** The life of an actor whose code creates another one: a restart begins the next. */

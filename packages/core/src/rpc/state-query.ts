@@ -17,13 +17,13 @@ export interface ListOptions {
    * All filters must hold. Texts compare without regard to case; numbers and flags compare as they
    * are written.
    */
-  readonly filters?: readonly Filter[];
+  readonly filters?: readonly Filter[] | undefined;
   /** Rows at most, up to 10,000. Default 100. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** With the columns that are marked so. Default false. */
-  readonly detail?: boolean;
+  readonly detail?: boolean | undefined;
   /** How long hosts have to answer. Default 30,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** How many there are, by name and state. */

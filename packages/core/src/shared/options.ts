@@ -54,6 +54,17 @@ export function checkValues(
   }
 }
 
+/**
+ * Returns the options without those that are undefined, which count as not given: over other
+ * options they change nothing.
+ */
+export function withoutUndefined<T extends object>(options: T): WithoutUndefined<T> {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as WithoutUndefined<T>;
+}
+
+type WithoutUndefined<T> = { readonly [Name in keyof T]: Exclude<T[Name], undefined> };
+
 /** Marks a check whose value may hold a secret. */
 export function secret(check: Check): Check {
   return Object.assign((value: unknown) => check(value), { isSecret: true });

@@ -16,7 +16,7 @@ export interface MapOptions {
    * The most calls that are under way, or done and not taken. Default: twice the processors of this
    * machine.
    */
-  readonly inFlight?: number;
+  readonly inFlight?: number | undefined;
 }
 
 /** A source of refs: a remote function, a method of a handle, or a function that calls one. */

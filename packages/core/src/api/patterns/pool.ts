@@ -43,18 +43,18 @@ export interface PoolOptions {
    * The most calls of the pool that an actor has at a time. More than one hides the latency of
    * messages, or suits actors that mostly wait. Default 1, as in Ray.
    */
-  readonly maxInFlightPerActor?: number;
+  readonly maxInFlightPerActor?: number | undefined;
 }
 
 /** Options of `getNext` and `getNextUnordered`. */
 export interface PoolGetOptions {
   /** The time in ms after which the call rejects with GetTimeoutError. Default: no limit. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /**
    * Whether a timeout gives up that result: its actor takes other work, behind the late call.
    * Default false: a later call can take the result.
    */
-  readonly ignoreIfTimedOut?: boolean;
+  readonly ignoreIfTimedOut?: boolean | undefined;
 }
 
 interface Submission<Actor> {

@@ -15,7 +15,7 @@ import { present } from "../../shared/errors/internal.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
-import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
+import { type Check, checkOptions, count, flag, withoutUndefined } from "../../shared/options.ts";
 import { ownFile, ownFolder } from "../../shared/own-files.ts";
 import { show } from "../../shared/text/show.ts";
 import { entryOf, type ObjectRef } from "../../store/object-ref.ts";
@@ -32,28 +32,28 @@ import { timers } from "../../shared/machine/timers.ts";
 /** Options of a Queue. */
 export interface QueueOptions {
   /** The most items that it holds; further puts wait. Default 0: no limit. */
-  readonly maxsize?: number;
+  readonly maxsize?: number | undefined;
   /**
    * Options of the actor behind it, such as a name. It takes no CPU by default; the queue sets its
    * concurrency.
    */
-  readonly actorOptions?: Omit<ActorOptions, "maxConcurrency">;
+  readonly actorOptions?: Omit<ActorOptions, "maxConcurrency"> | undefined;
 }
 
 /** Options of `put` and `get` of a Queue. */
 export interface QueueWaitOptions {
   /** Whether to wait; false fails at once. Default true. */
-  readonly block?: boolean;
+  readonly block?: boolean | undefined;
   /** The most time to wait, in ms. Default: no limit. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** Options of `shutdown` of a Queue. */
 export interface QueueShutdownOptions {
   /** Whether to end without waiting for calls that are under way. Default false. */
-  readonly force?: boolean;
+  readonly force?: boolean | undefined;
   /** The time that these calls have to finish, in ms. Default 5,000. */
-  readonly gracePeriodMs?: number;
+  readonly gracePeriodMs?: number | undefined;
 }
 
 interface Waiter {
@@ -229,7 +229,10 @@ export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
   constructor(options: QueueOptions = {}) {
     checkOptions("Queue", options, { maxsize: count(0), actorOptions: ofTheActor });
-    const actorClass = QueueActorClass.options({ ...actorDefaults, ...options.actorOptions });
+    const actorClass = QueueActorClass.options({
+      ...actorDefaults,
+      ...withoutUndefined(options.actorOptions ?? {}),
+    });
     actors.set(this, actorClass.remote(options.maxsize ?? 0));
   }
 

@@ -36,6 +36,7 @@ import {
   nameText,
   oneOf,
   text,
+  withoutUndefined,
 } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
@@ -60,11 +61,11 @@ export function python<Instance>(path: `${string}:${string}`): PythonActorClass<
  */
 export function python<Instance>(
   name: string,
-  options?: { readonly namespace?: string },
+  options?: { readonly namespace?: string | undefined },
 ): PythonActor<Instance>;
 export function python<Instance>(
   target: string,
-  options: { readonly namespace?: string } = {},
+  options: { readonly namespace?: string | undefined } = {},
 ): PythonActorClass<Instance> | PythonActor<Instance> {
   const problem = text(target);
   if (problem !== undefined) {
@@ -117,7 +118,7 @@ function pythonClass<Instance>(
     },
     options(more) {
       checkOptions(path, more, optionChecks);
-      return pythonClass<Instance>(path, { ...options, ...more });
+      return pythonClass<Instance>(path, { ...options, ...withoutUndefined(more) });
     },
   };
 }

@@ -15,7 +15,7 @@ import {
   shutdownHook,
   tagOf,
 } from "../../shared/methods.ts";
-import { errorNames } from "../../shared/options.ts";
+import { errorNames, withoutUndefined } from "../../shared/options.ts";
 import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
 import type { ActorHandle, Constructor, RemoteArguments } from "../handle-types.ts";
@@ -69,7 +69,7 @@ export function actorClass(
           `actor class ${registration.name}: ${name} can only be given to remote(), not to options()`,
         );
       }
-      const all = checkedActor(registration.name, { ...options, ...checked });
+      const all = checkedActor(registration.name, { ...options, ...withoutUndefined(checked) });
       return actorClass(target, registration, all);
     },
     remote: (...args) => create({ registration, methods, options, demand, facts }, args),
@@ -157,7 +157,7 @@ function factsOf(
   const names = [...methods.keys()].filter((name) => name !== shutdownHook);
   const methodOptions: Record<string, MethodOptions> = {};
   for (const name of names) {
-    const { retryExceptions, ...rest } = options.methods?.[name] ?? {};
+    const { retryExceptions, ...rest } = withoutUndefined(options.methods?.[name] ?? {});
     const known: MethodOptions = {
       ...(isGenerator(methods.get(name)) ? { numReturns: "streaming" } : {}),
       ...rest,

@@ -28,16 +28,16 @@ export interface PlacementGroupOptions {
    * - `"STRICT_PACK"`: on one node, or wait.
    * - `"STRICT_SPREAD"`: each on a node of its own, or wait.
    */
-  readonly strategy?: GroupStrategy;
+  readonly strategy?: GroupStrategy | undefined;
   /** The name by which `getPlacementGroup` finds it; unique among living groups. Default: none. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * `"detached"`: outlives the actor that made it. Groups of drivers and tasks end with the
    * runtime.
    */
-  readonly lifetime?: "detached";
+  readonly lifetime?: "detached" | undefined;
   /** Label selectors for the nodes, one for each bundle. Default: none. */
-  readonly bundleLabelSelector?: readonly LabelSelector[];
+  readonly bundleLabelSelector?: readonly LabelSelector[] | undefined;
 }
 
 /** Pending registrations of groups that were made in a host. */

@@ -34,14 +34,14 @@ export type SchedulingStrategy =
   | { readonly kind: "NODE_AFFINITY"; readonly nodeId: string; readonly soft?: boolean }
   | {
       readonly kind: "NODE_LABEL";
-      readonly hard?: LabelConditions;
-      readonly soft?: LabelConditions;
+      readonly hard?: LabelConditions | undefined;
+      readonly soft?: LabelConditions | undefined;
     }
   | {
       readonly kind: "PLACEMENT_GROUP";
       readonly placementGroup: PlacementGroup;
-      readonly bundleIndex?: number;
-      readonly captureChildTasks?: boolean;
+      readonly bundleIndex?: number | undefined;
+      readonly captureChildTasks?: boolean | undefined;
     };
 
 /** Alternatives to `labelSelector` when no node meets it, in order of preference. */
@@ -56,27 +56,27 @@ export interface SchedulingOptions {
    * CPUs that it holds while it lives. Default for a task: 1. Default for an actor: it holds none
    * but needs one free CPU to be placed; 1 if it requests anything but memory.
    */
-  readonly numCpus?: number;
+  readonly numCpus?: number | undefined;
   /** GPUs that it holds; the scheduler only counts them. Default 0. */
-  readonly numGpus?: number;
+  readonly numGpus?: number | undefined;
   /**
    * Bytes of memory that it holds, as the scheduler counts them; use is not measured. Default 0.
    */
-  readonly memory?: number;
+  readonly memory?: number | undefined;
   /**
    * Amounts of custom resources that nodes offer through `resources`. Fractions go down to 0.0001.
    * Default: none.
    */
-  readonly resources?: Readonly<Record<string, number>>;
+  readonly resources?: Readonly<Record<string, number>> | undefined;
   /** The placement. Default "DEFAULT". */
-  readonly schedulingStrategy?: SchedulingStrategy;
+  readonly schedulingStrategy?: SchedulingStrategy | undefined;
   /**
    * Restricts the nodes to those with these labels: `{ zone: "a", disk: "!hdd", tier: "in(1,2)" }`.
    * Default: any node.
    */
-  readonly labelSelector?: LabelSelector;
+  readonly labelSelector?: LabelSelector | undefined;
   /** Alternatives to `labelSelector`, in order of preference. Default: none. */
-  readonly fallbackStrategy?: readonly FallbackStrategy[];
+  readonly fallbackStrategy?: readonly FallbackStrategy[] | undefined;
 }
 
 /** @throws InvalidOptionError */

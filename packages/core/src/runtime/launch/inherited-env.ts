@@ -7,6 +7,7 @@
  */
 import { isAbsolute, resolve, sep } from "node:path";
 import type { Permissions, RuntimeEnv } from "../../rpc/directory.ts";
+import { withoutUndefined } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { moduleFlags } from "./host-flags.ts";
 
@@ -16,13 +17,12 @@ export function mergedEnv(
   own: RuntimeEnv | undefined,
 ): RuntimeEnv | undefined {
   if (outer === undefined || own === undefined) return own ?? outer;
-  const given = Object.entries(own).filter(([, part]) => part !== undefined);
   const { excludes, ...rest } = outer;
   return {
     ...rest,
     // The excludes belong to the folder.
     ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
-    ...(Object.fromEntries(given) as RuntimeEnv),
+    ...withoutUndefined(own),
     ...(outer.env === undefined ? {} : { env: { ...outer.env, ...own.env } }),
   };
 }

@@ -11,9 +11,9 @@ import { threadSlot } from "../../shared/thread-slot.ts";
 /** Where the live page is served. */
 export interface DashboardOptions {
   /** The port. Default: the first free one from 8266. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** The address to listen on. Default 127.0.0.1. */
-  readonly host?: string;
+  readonly host?: string | undefined;
 }
 
 /** A session as its page sees it. */
