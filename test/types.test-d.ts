@@ -69,6 +69,44 @@ describe("an actor", () => {
     handle.use.remote(ray.put(5));
   });
 
+  test("gets the value of a ref, so that a parameter that is a ref takes one to it", () => {
+    const number = ray.put(1);
+    const either = ray.remote((value: ray.ObjectRef<number> | string): unknown => value);
+    const nested = ray.remote((refs: readonly ray.ObjectRef<number>[]): unknown => refs);
+    expectTypeOf(
+      either.remote(ray.put<ray.ObjectRef<number>>(number)),
+    ).toEqualTypeOf<ray.ObjectRef>();
+    either.remote("text");
+    either.remote(ray.put("text"));
+    nested.remote([number]);
+    // @ts-expect-error the function would get a number
+    either.remote(number);
+  });
+
+  test("has the options that there are, also beside one that is right", () => {
+    // @ts-expect-error maxConcurrency
+    ray.remote(Counter, { maxRestarts: 1, maxConcurency: 3 });
+    // @ts-expect-error concurrencyGroup
+    ray.remote(Counter, { methods: { name: { maxTaskRetries: 1, concurencyGroup: "io" } } });
+    // @ts-expect-error no such method
+    ray.remote(Counter, { maxRestarts: 1, methods: { names: { maxTaskRetries: 1 } } });
+    // @ts-expect-error not a method
+    ray.remote(Counter, { methods: { field: { maxTaskRetries: 1 } } });
+    // @ts-expect-error name
+    handle.name.options({ maxTaskRetries: 1, nmae: "x" });
+    // @ts-expect-error generatorBackpressureNumObjects
+    results.generator.options({ numReturns: "streaming", generatorBackpressure: 3 });
+    const concurrencyGroups = { io: 2 };
+    ray.remote(Counter, {
+      concurrencyGroups,
+      methods: { name: { concurrencyGroup: "io", retryExceptions: [TypeError] } },
+      module: import.meta.url,
+      exportName: "Counter",
+    });
+    const options: ray.ActorOptions = { maxRestarts: 1, methods: { name: { maxTaskRetries: 1 } } };
+    expectTypeOf(ray.remote(Counter, options).remote(1)).toEqualTypeOf<ray.ActorHandle<Counter>>();
+  });
+
   test("has no unknown, private or protected methods, and no fields", () => {
     // @ts-expect-error no such method
     void handle.decrement;
@@ -103,6 +141,10 @@ describe("a task", () => {
     add.remote(1, "2");
     // @ts-expect-error no such option for tasks
     add.options({ maxRestarts: 1 });
+    // @ts-expect-error numGpus
+    add.options({ maxRetries: 0, numGPUs: 1 });
+    // @ts-expect-error numCpus
+    ray.remote((value: number) => value, { maxRetries: 1, numCpu: 2 });
   });
 });
 
@@ -202,6 +244,44 @@ describe("a result", () => {
   });
 });
 
+describe("options in a variable", () => {
+  test("give each shape that their type leaves open", () => {
+    const pair = ray.remote((): [string, number] => ["a", 1]);
+    type Whole = ray.ObjectRef<[string, number]>;
+    type Parts = [ray.ObjectRef<string>, ray.ObjectRef<number>];
+    type Stream = ray.ObjectRefGenerator<string | number>;
+    const call: ray.TaskOptions = { numReturns: 2 };
+    expectTypeOf(pair.options(call).remote()).toEqualTypeOf<Whole | Parts | Stream | undefined>();
+    const perhaps: { numReturns?: 2 } = {};
+    expectTypeOf(pair.options(perhaps).remote()).toEqualTypeOf<Whole | Parts>();
+    expectTypeOf(pair.options({ numReturns: 2 }).options(perhaps).remote()).toEqualTypeOf<Parts>();
+    const many: number = 2;
+    expectTypeOf(pair.options({ numReturns: many }).remote()).toEqualTypeOf<
+      Whole | Parts | undefined
+    >();
+    const fixed = { numReturns: 2, maxRetries: 1 } as const satisfies ray.TaskOptions;
+    expectTypeOf(pair.options(fixed).options({ name: "a" }).remote()).toEqualTypeOf<Parts>();
+    const of: ray.CallOptions = {};
+    const given = results.list.options(of).remote();
+    expectTypeOf(given).toEqualTypeOf<
+      ray.ObjectRef<number[]> | ray.ObjectRef<number>[] | ray.ObjectRefGenerator<number> | undefined
+    >();
+  });
+
+  test("may be undefined, as if they were not given", () => {
+    const signal: AbortSignal | undefined = undefined as AbortSignal | undefined;
+    const some: { readonly count?: number; readonly name?: string } = {};
+    const { count, name } = some;
+    void ray.get(ray.put(1), { signal, timeoutMs: count });
+    void ray.wait([ray.put(1)], { signal, numReturns: count });
+    expectTypeOf(ActorClass.options({ name, maxRestarts: count, runtimeEnv: { env: undefined } }));
+    expectTypeOf(add.options({ name, numReturns: undefined }).remote(1, 2)).toEqualTypeOf<
+      ray.ObjectRef<number>
+    >();
+    void ray.init({ numCpus: count, runtimeEnv: undefined });
+  });
+});
+
 describe("get, put and wait", () => {
   test("keep the types of values, lists and tuples", async () => {
     expectTypeOf(await ray.get(ray.put("text"))).toEqualTypeOf<string>();
@@ -212,6 +292,17 @@ describe("get, put and wait", () => {
     >();
     const { ready } = await ray.wait(numbers, { numReturns: 1, timeoutMs: 50 });
     expectTypeOf(ready).toEqualTypeOf<ray.ObjectRef<number>[]>();
+  });
+
+  test("take objects of refs by their names, of any type", async () => {
+    interface Refs {
+      readonly text: ray.ObjectRef<string>;
+      count: ray.ObjectRef<number>;
+    }
+    const refs: Refs = { text: ray.put("a"), count: ray.put(1) };
+    expectTypeOf(await ray.get(refs)).toEqualTypeOf<{ readonly text: string; count: number }>();
+    // @ts-expect-error one of them is no ref
+    void ray.get({ text: ray.put("a"), count: 1 });
   });
 
   test("take refs only", () => {

@@ -74,7 +74,7 @@ async function agentProcess(
   return { child, address };
 }
 
-const on = (nodeId: string): ray.ActorOptions => ({
+const on = (nodeId: string): ray.SchedulingOptions => ({
   schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false },
 });
 const nodeNamed = async (name: string): Promise<string> =>
@@ -169,7 +169,7 @@ describe("machines with an agent", () => {
   test("run tasks, and keep big values until somebody wants them", async () => {
     await init();
     const [first, second] = [await nodeNamed("one"), await nodeNamed("two")];
-    expect(await ray.get(double.options(on(first) as ray.TaskOptions).remote(21))).toBe(42);
+    expect(await ray.get(double.options(on(first)).remote(21))).toBe(42);
     const [maker, reader] = [Far.options(on(first)).remote(), Far.options(on(second)).remote()];
     const big = maker.fill.remote(500_000, 2);
     expect(await ray.get(reader.sum.remote(big))).toBe(1_000_000);

@@ -11,10 +11,29 @@ type AnyFunction = (...args: never[]) => unknown;
 /** Any class: its instances become actors. */
 export type Constructor = new (...args: never[]) => object;
 
-/** Arguments of a remote call: at the top level a ref may stand for its value. */
+/**
+ * Arguments of a remote call: at the top level a ref may stand for its value. The method gets that
+ * value, so a parameter that is itself a ref takes a ref to one, or has it nested in an object.
+ */
 export type RemoteArguments<Arguments extends readonly unknown[]> = {
-  [Index in keyof Arguments]: Arguments[Index] | ObjectRef<Arguments[Index]>;
+  [Index in keyof Arguments]: RemoteArgument<Arguments[Index]>;
 };
+
+/** An argument at the top level of a remote call, for a parameter of that type. */
+export type RemoteArgument<Value> = Exclude<Value, ObjectRef> | ObjectRef<Value>;
+
+/**
+ * Refuses names that no option has. A type parameter is inferred from what is given, so the
+ * compiler does not look for misspelt names by itself.
+ */
+export type OnlyOptions<Given, Known> = {
+  readonly [Name in UnknownNames<Given, keyof Known>]: never;
+};
+
+/** A record may have any names; its own values are looked at when they are given. */
+type UnknownNames<Given, Known> = Given extends unknown
+  ? { [Name in keyof Given]-?: string extends Name ? never : Exclude<Name, Known> }[keyof Given]
+  : never;
 
 /** `any` and `unknown`, which extend every type or none, stay as they are. */
 type ItemOf<Returned> = unknown extends Returned
@@ -57,18 +76,42 @@ export type ResultRef<Method extends AnyFunction> =
     ? ObjectRefGenerator<ItemOf<ReturnType<Method>>>
     : ObjectRef<Awaited<ReturnType<Method>>>;
 
-/** The result of a call with options, which depends on `numReturns`. */
+/**
+ * The result of a call with options, which depends on `numReturns`: the union of all shapes that it
+ * may have where the type of the options leaves that open, as `CallOptions` itself does.
+ */
 export type ShapedResult<Method extends AnyFunction, Options> = Options extends {
-  readonly numReturns: infer Count;
+  readonly numReturns?: infer Count;
 }
-  ? Count extends 0
+  ? "numReturns" extends keyof Options
+    ? ShapeOf<Method, Options extends { readonly numReturns: unknown } ? Count : Count | undefined>
+    : ResultRef<Method>
+  : ResultRef<Method>;
+
+type ShapeOf<Method extends AnyFunction, Count> = Count extends undefined
+  ? ResultRef<Method>
+  : Count extends 0
     ? undefined
     : Count extends 1
       ? ObjectRef<Awaited<ReturnType<Method>>>
       : Count extends "streaming"
         ? ObjectRefGenerator<ItemOf<Awaited<ReturnType<Method>>>>
-        : RefsOf<Awaited<ReturnType<Method>>>
-  : ResultRef<Method>;
+        : number extends Count
+          ? ShapeOf<Method, 0 | 1> | RefsOf<Awaited<ReturnType<Method>>>
+          : RefsOf<Awaited<ReturnType<Method>>>;
+
+/** The options of a call that has more than its own: their `numReturns` counts if there is one. */
+export type Reshaped<Own, More> = More extends { readonly numReturns?: infer Count }
+  ? "numReturns" extends keyof More
+    ? More extends { readonly numReturns: {} }
+      ? More
+      : (unknown extends Own ? NoReturns : Own) | { readonly numReturns: Exclude<Count, undefined> }
+    : Own
+  : Own;
+
+interface NoReturns {
+  readonly numReturns?: undefined;
+}
 
 type RefsOf<Values> = [Values] extends [never]
   ? ObjectRef<never>[]
@@ -93,11 +136,9 @@ export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
    * @throws InvalidOptionError
    */
   options<const More extends CallOptions>(
-    options: More,
+    options: More & OnlyOptions<More, CallOptions>,
   ): {
-    remote(
-      ...args: RemoteArguments<Parameters<Method>>
-    ): ShapedResult<Method, "numReturns" extends keyof More ? More : Own>;
+    remote(...args: RemoteArguments<Parameters<Method>>): ShapedResult<Method, Reshaped<Own, More>>;
   };
 }
 

@@ -1,6 +1,6 @@
 /** The types of Python actors at their callers: methods as users write them down. */
 import type { ObjectRef } from "../../store/object-ref.ts";
-import type { RemoteArguments } from "../handle-types.ts";
+import type { RemoteArgument, RemoteArguments } from "../handle-types.ts";
 import type { Keywords } from "./keywords.ts";
 
 type AnyFunction = (...args: never[]) => unknown;
@@ -10,7 +10,7 @@ type Leading<Arguments extends readonly unknown[]> = Arguments extends readonly 
   infer First,
   ...infer Rest,
 ]
-  ? [] | [First | ObjectRef<First>, ...Leading<Rest>]
+  ? [] | [RemoteArgument<First>, ...Leading<Rest>]
   : Arguments;
 
 /** Positional arguments, or some of them and keywords at the end. */
@@ -46,33 +46,33 @@ export type PythonActor<Instance> = {
 /** Options of Python actors, which are Ray's. */
 export interface PythonActorOptions {
   /** CPUs that it holds while it lives. Default: none. */
-  readonly numCpus?: number;
+  readonly numCpus?: number | undefined;
   /** GPUs that it holds while it lives. Default: none. */
-  readonly numGpus?: number;
+  readonly numGpus?: number | undefined;
   /** Bytes of memory that it holds while it lives. Default: none. */
-  readonly memory?: number;
+  readonly memory?: number | undefined;
   /** Amounts of custom resources. Default: none. */
-  readonly resources?: Readonly<Record<string, number>>;
+  readonly resources?: Readonly<Record<string, number>> | undefined;
   /** Labels of the node. Default: any node. */
-  readonly labelSelector?: Readonly<Record<string, string>>;
+  readonly labelSelector?: Readonly<Record<string, string>> | undefined;
   /** The name by which all drivers of the namespace find it. Default: none. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** The namespace of its name. Default: that of the session. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** Whether to return the existing actor of that name, if there is one. Default false. */
-  readonly getIfExists?: boolean;
+  readonly getIfExists?: boolean | undefined;
   /**
    * "detached" lives until it is killed, also after the session. Default: it ends with the session.
    */
-  readonly lifetime?: "detached" | "non_detached";
+  readonly lifetime?: "detached" | "non_detached" | undefined;
   /** How often Ray restarts it; -1 without limit. Default 0. */
-  readonly maxRestarts?: number;
+  readonly maxRestarts?: number | undefined;
   /** How often Ray retries a call after the actor was lost; -1 without limit. Default 0. */
-  readonly maxTaskRetries?: number;
+  readonly maxTaskRetries?: number | undefined;
   /** The most calls that run at a time. Default: Ray's. */
-  readonly maxConcurrency?: number;
+  readonly maxConcurrency?: number | undefined;
   /** A folder here whose files Python finds there, beside what the cluster has. */
-  readonly workingDir?: string;
+  readonly workingDir?: string | undefined;
 }
 
 /** A Python class by its import path: `remote` makes an actor of it. */

@@ -7,10 +7,16 @@ import type { Route } from "../../protocol/message.ts";
 import { assignmentOf, type Demand } from "../../rpc/resource-demand.ts";
 import type { WorkerRequest } from "../../rpc/directory.ts";
 import { MeanDuration } from "../../shared/mean-duration.ts";
-import { errorNames } from "../../shared/options.ts";
+import { errorNames, withoutUndefined } from "../../shared/options.ts";
 import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
-import type { FunctionHandle, RemoteArguments, ShapedResult } from "../handle-types.ts";
+import type {
+  FunctionHandle,
+  OnlyOptions,
+  RemoteArguments,
+  Reshaped,
+  ShapedResult,
+} from "../handle-types.ts";
 import { checkedTask } from "./option-checks.ts";
 import { taskDefaults, type TaskOptions } from "./options.ts";
 
@@ -31,8 +37,8 @@ export interface RemoteFunction<
    * @throws InvalidOptionError
    */
   options<const More extends TaskOptions>(
-    options: More,
-  ): RemoteFunction<Task, "numReturns" extends keyof More ? More : Own>;
+    options: More & OnlyOptions<More, TaskOptions>,
+  ): RemoteFunction<Task, Reshaped<Own, More>>;
 }
 
 /** A remote function as `remote` returns it, without the types of its values. */
@@ -50,7 +56,10 @@ export function remoteFunction(
   const made: MadeFunction = {
     options: (more) => {
       const checked = checkedTask(registration.name, more);
-      const other = remoteFunction(registration, isStream, { ...options, ...checked });
+      const other = remoteFunction(registration, isStream, {
+        ...options,
+        ...withoutUndefined(checked),
+      });
       noteSame(other, made);
       return other;
     },

@@ -4,13 +4,14 @@
  */
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { CallOptionsOfMethod } from "../../caller/call-options.ts";
 import { noteTarget, registerRemote } from "../../host/code/registry.ts";
 import type { ExportName } from "../../rpc/remote-key.ts";
 import { driversOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
 import { isClass, isGenerator } from "../../shared/methods.ts";
 import { show } from "../../shared/text/show.ts";
-import type { Constructor } from "../handle-types.ts";
+import type { Constructor, OnlyOptions, Reshaped } from "../handle-types.ts";
 import { type ActorClass, actorClass } from "./actor-class.ts";
 import { checkedActor, checkedTask } from "./option-checks.ts";
 import type { ActorOptions, TaskOptions } from "./options.ts";
@@ -24,13 +25,30 @@ import { type RemoteFunction, remoteFunction } from "./remote-function.ts";
  */
 export interface RemoteName {
   /** The module: its `import.meta.url`, or its path. */
-  readonly module?: string | URL;
+  readonly module?: string | URL | undefined;
   /** The name of the export. */
-  readonly exportName?: string;
+  readonly exportName?: string | undefined;
 }
 
-/** The `methods` of a class's options. */
-type MethodsOf<Options> = Options extends { readonly methods: infer Methods } ? Methods : unknown;
+/** Options of an actor class, with its `methods` as they are given. */
+type ClassOptions<Class extends Constructor, Methods> = Omit<ActorOptions, "methods"> & {
+  /** Options of methods, by name. */
+  readonly methods?: (Methods & OnlyMethods<InstanceType<Class>, Methods>) | undefined;
+};
+
+/** Refuses names that no method has, and options that methods do not have. */
+type OnlyMethods<Instance, Methods> = OnlyOptions<Methods, MethodsAlone<Instance>> & {
+  readonly [Name in keyof Methods]: OnlyOptions<Methods[Name], CallOptionsOfMethod>;
+};
+
+type MethodsAlone<Instance> = {
+  [
+    Name in keyof Instance as Instance[Name] extends (...args: never[]) => unknown ? Name : never
+  ]: unknown;
+};
+
+/** Where the type of the `methods` names none, it does not say which results they change. */
+type Named<Methods> = string extends keyof Methods ? unknown : Methods;
 
 /**
  * Makes an actor class of a class, or a task of a function. Call it at the top level of a module,
@@ -39,17 +57,23 @@ type MethodsOf<Options> = Options extends { readonly methods: infer Methods } ? 
  * @throws InvalidOptionError for a bad option; RemoteNotRegisteredError when the call stands in no
  * file
  */
-export function remote<Class extends Constructor, const Options extends ActorOptions>(
+export function remote<
+  Class extends Constructor,
+  const Methods extends NonNullable<ActorOptions["methods"]> = {},
+>(
   target: Class,
-  options?: Options & RemoteName,
-): ActorClass<Class, MethodsOf<Options>>;
+  options?: ClassOptions<Class, Methods> & RemoteName,
+): ActorClass<Class, Named<Methods>>;
 export function remote<
   Task extends (...args: never[]) => unknown,
-  const Options extends TaskOptions,
->(target: Task, options?: Options & RemoteName): RemoteFunction<Task, Options>;
+  const Options extends TaskOptions = {},
+>(
+  target: Task,
+  options?: Options & RemoteName & OnlyOptions<Options, TaskOptions & RemoteName>,
+): RemoteFunction<Task, Reshaped<unknown, NoInfer<Options>>>;
 export function remote(
   target: unknown,
-  given: ActorOptions & TaskOptions & RemoteName = {},
+  given: ActorOptions & Omit<TaskOptions, "isolation"> & RemoteName = {},
 ): unknown {
   if (typeof target !== "function") {
     throw new InvalidOptionError(
@@ -64,7 +88,9 @@ export function remote(
   const named = exportNameOf(name, { module, exportName });
   const registration = registerRemote(target, name, 1, named);
   if (isClass(target)) return actorClass(target, registration, checkedActor(name, options));
-  const made = remoteFunction(registration, isGenerator(target), checkedTask(name, options));
+  // The check refuses what tasks do not have.
+  const checked = checkedTask(name, options as TaskOptions);
+  const made = remoteFunction(registration, isGenerator(target), checked);
   noteTarget(made, target);
   return made;
 }
