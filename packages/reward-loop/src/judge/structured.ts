@@ -78,9 +78,9 @@ export async function askFor<Value>(
     }
     const { text } = answer;
     usage = together(usage, usageOf({ usage: answer.usage }));
-    const found = await fitting(text, schema, isQuoted);
-    if ("value" in found) return { value: found.value, usage, asked };
     const isCutOff = answer.finishReason === "length";
+    const found = await fitting(text, schema, (one) => isQuoted(one, isCutOff));
+    if ("value" in found) return { value: found.value, usage, asked };
     const problem = isCutOff ? "was cut off" : found.problem;
     if (asked >= attempts) throw new JudgeAnswerError(problem, { text, asked, usage, isCutOff });
     const brief = isCutOff ? " Be brief." : "";

@@ -13,10 +13,13 @@ import { withoutThoughts } from "./thoughts.ts";
 export interface Candidate {
   /** As it is, and the last object in a list. */
   readonly readings: readonly unknown[];
-  /** Its text, which may be a quotation. Undefined: the answer is nothing else. */
-  readonly source: string | undefined;
-  /** Whether there is something around it, so that its value alone may be quoted, too. */
-  readonly isWithinProse: boolean;
+  /** Its text. */
+  readonly source: string;
+  /**
+   * Whether the answer is nothing else. Behind a tag it may be, or the tag is a word of what the
+   * judge quotes. Within prose its value alone may be quoted, too.
+   */
+  readonly place: "alone" | "prose" | { readonly behind: string };
 }
 
 /** Texts that are longer have their verdict at the end. */
@@ -30,31 +33,33 @@ export function* jsonIn(text: string): Generator<unknown, void, undefined> {
 export function candidatesIn(text: string): readonly Candidate[] {
   // Tags within JSON are content.
   const whole = parseLoosely(text.trim());
-  if (whole !== undefined) return candidatesOf(whole.value, text, undefined);
-  const { said: all, closing } = withoutThoughts(text);
+  if (whole !== undefined) return candidatesOf(whole.value, text, "alone");
+  const { said: all, behind, isBefore } = withoutThoughts(text);
   const said = all.slice(-longest);
   const fenced = /^\s*```[\w-]*([\s\S]*?)(?:```\s*)?$/.exec(said)?.[1] ?? "";
-  const rest = parseLoosely(said.trim()) ?? parseLoosely(fenced.trim());
-  // The tag may be a word of what the judge quotes, and all before it the judge's own.
-  const source = closing === undefined ? undefined : closing + said;
-  if (rest !== undefined) return candidatesOf(rest.value, said, source);
+  for (const source of [said, fenced]) {
+    const found = parseLoosely(source.trim());
+    if (found === undefined) continue;
+    const place = behind === undefined ? "alone" : { behind };
+    return candidatesOf(found.value, source, isBefore ? "prose" : place);
+  }
   return partsOf(said).map(({ value, start, end }) => {
-    const part = said.slice(start, end);
-    return { readings: readingsOf(value, part), source: part, isWithinProse: true };
+    const source = said.slice(start, end);
+    return { readings: readingsOf(value, source), source, place: "prose" };
   });
 }
 
 /** Returns what an answer may mean that is one value of JSON. A text may be an answer itself. */
 function candidatesOf(
   value: unknown,
-  text: string,
-  source: string | undefined,
+  source: string,
+  place: Candidate["place"],
 ): readonly Candidate[] {
-  if (typeof value !== "string") {
-    return [{ readings: readingsOf(value, text), source, isWithinProse: false }];
-  }
-  const [last, ...others] = candidatesIn(value);
-  if (last === undefined) return [{ readings: [value], source, isWithinProse: false }];
+  if (typeof value !== "string") return [{ readings: readingsOf(value, source), source, place }];
+  const [last, ...others] = candidatesIn(value).map((one) =>
+    one.place === "alone" ? { ...one, place } : one,
+  );
+  if (last === undefined) return [{ readings: [value], source, place }];
   return [{ ...last, readings: [...last.readings, value] }, ...others];
 }
 

@@ -23,8 +23,13 @@ const tags = new RegExp(
 export interface Spoken {
   /** The text without reasoning. */
   readonly said: string;
-  /** The closing tag that it stands behind, where none opened. */
-  readonly closing: string | undefined;
+  /**
+   * The tag that it stands behind, where nothing tells that the tag is the judge's: one that closes
+   * what nothing opened, or the token that begins a channel.
+   */
+  readonly behind: string | undefined;
+  /** Whether some of it stands before what was removed. */
+  readonly isBefore: boolean;
 }
 
 /** Nested tags count as one, if all of them are closed. */
@@ -37,9 +42,18 @@ export function withoutThoughts(text: string): Spoken {
     }
   }
   const final = finalChannelOf(mask);
-  const kept = joined(mask, final);
+  const kept = joined(mask, final.ranges);
   const { ranges, closing } = spokenIn(kept);
-  return { said: joined(joined(text, final), ranges), closing };
+  return {
+    said: joined(joined(text, final.ranges), ranges),
+    behind: closing ?? final.behind,
+    isBefore: final.isBefore || isBeforeOthers(kept, ranges),
+  };
+}
+
+/** Whether more than the last one has something in it. */
+function isBeforeOthers(text: string, ranges: readonly Range[]): boolean {
+  return joined(text, ranges.slice(0, -1)).trim() !== "";
 }
 
 function joined(text: string, ranges: readonly Range[]): string {
@@ -68,6 +82,7 @@ function spokenIn(text: string): { ranges: readonly Range[]; closing: string | u
   const lastClosing = found.findLast(({ kind }) => kind === "closing")?.start ?? -1;
   let ranges: Range[] = [];
   let closing: string | undefined;
+  let last: string | undefined;
   let depth = 0;
   let from = 0;
   let isFenced = false;
@@ -75,7 +90,8 @@ function spokenIn(text: string): { ranges: readonly Range[]; closing: string | u
     if (kind === "fence") {
       if (depth === 0) isFenced = !isFenced;
     } else if (kind === "closing") {
-      if (depth === 0) [ranges, closing] = [[], text.slice(start, end)];
+      last = text.slice(start, end);
+      if (depth === 0) [ranges, closing] = [[], last];
       depth = Math.max(0, depth - 1);
       from = end;
       isFenced = false;
@@ -87,7 +103,8 @@ function spokenIn(text: string): { ranges: readonly Range[]; closing: string | u
       from = text.length;
     }
   }
-  // A thought that speaks of opening tags is over behind the last closing one.
+  // A thought that speaks of opening tags is over behind the last closing one, if that is its own.
+  if (depth > 0) closing ??= last;
   return { ranges: [...ranges, { start: from, end: text.length }], closing };
 }
 
@@ -105,17 +122,37 @@ const harmony = /<\|(start|channel|constrain|message|end|return|call)\|>/g;
 const beginsChannel =
   /^\s*(?:(?:assistant|analysis|commentary|final)\s*)?<\|(?:start|channel|constrain|message)\|>/;
 
+interface Final {
+  readonly ranges: readonly Range[];
+  /** The token that the last range stands behind. */
+  readonly behind?: string;
+  readonly isBefore: boolean;
+}
+
 /**
  * Returns what stands in the final channel: all of the text where there are no channels. Where the
  * server left out the special tokens, the words between them are run together.
  */
-function finalChannelOf(text: string): readonly Range[] {
+function finalChannelOf(text: string): Final {
+  const { length: end } = text;
   if (/^\s*analysis/.test(text)) {
-    const end = text.lastIndexOf("assistantfinal");
-    if (end !== -1) return [{ start: end + "assistantfinal".length, end: text.length }];
+    const behind = "assistantfinal";
+    const found = text.lastIndexOf(behind);
+    if (found !== -1) {
+      return { ranges: [{ start: found + behind.length, end }], behind, isBefore: false };
+    }
   }
-  if (!beginsChannel.test(text)) return [{ start: 0, end: text.length }];
+  if (!beginsChannel.test(text)) return { ranges: [{ start: 0, end }], isBefore: false };
   const tokens = [...text.matchAll(harmony)];
+  const said = saidIn(text, tokens);
+  const last = said.findLast((one) => joined(text, [one]).trim() !== "");
+  if (last === undefined) return { ranges: said, isBefore: false };
+  const behind = tokens.findLast(({ index }) => index < last.start)?.[0];
+  const isBefore = text.slice(last.end).replaceAll(harmony, "").trim() !== "";
+  return { ranges: said, ...(behind !== undefined && { behind }), isBefore };
+}
+
+function saidIn(text: string, tokens: readonly RegExpExecArray[]): readonly Range[] {
   const said: Range[] = [];
   let channel = "final";
   for (const [at, { 0: whole, 1: token, index }] of tokens.entries()) {
