@@ -190,6 +190,9 @@ describe("the default function", () => {
   test("gives each data source its scorer", () => {
     expect(score("hiyouga/geometry3k", String.raw`\boxed{5}`, "5")).toBeCloseTo(0.9);
     expect(score("numina_cn_k12", String.raw`\boxed{1/2}`, "0.5")).toBe(1);
+    expect(score("numina_cn_k12", String.raw`\boxed{42}`, 42)).toBe(1);
+    expect(score("numina_cn_k12", String.raw`\boxed{1/2}`, 0.5)).toBe(1);
+    expect(score("numina_cn_k12", String.raw`\boxed{9007199254740993}`, 9007199254740993n)).toBe(1);
     expect(score("searchR1_nq", "<answer>The Paris</answer>", { target: ["paris"] })).toBe(1);
     expect(score("aime24", "Answer: 7", "7")).toEqual({ score: 1, acc: true, pred: "7" });
   });
@@ -199,6 +202,7 @@ describe("the default function", () => {
     ["searchR1_nq", { target: [1] }],
     ["math", 5],
     ["numina_cn_k12", null],
+    ["numina_cn_k12", [5]],
   ])("refuses the ground truth of %s that is %j", (dataSource, truth) => {
     expect(() => score(dataSource, "5", truth)).toThrow(
       expect.objectContaining({ code: "INVALID_SAMPLE", field: "groundTruth" }),

@@ -89,7 +89,7 @@ const rules: Readonly<Record<Exclude<ScorerName, "prime_code" | "sandbox_fusion"
   math_reward: (input) => scoreMathReward(input.solutionStr, textOf(input)),
   math_dapo: (input) => scoreMathDapo(input.solutionStr, textOf(input)),
   prime_math: (input, lenient) =>
-    scorePrimeMath(input.solutionStr, textOf(input), { lenient }).correct ? 1 : 0,
+    scorePrimeMath(input.solutionStr, writtenOf(input), { lenient }).correct ? 1 : 0,
   geo3k: (input, lenient) => scoreGeo3k(input.solutionStr, textOf(input), { lenient }),
   search_r1_like_qa_em: (input) => scoreSearchR1(input.solutionStr, targetOf(input)),
 };
@@ -102,6 +102,13 @@ function textOf({ dataSource, groundTruth }: ScoreInput): string {
     `a string for "${dataSource}"`,
     describeValue(groundTruth),
   );
+}
+
+/** verl's prime_math, and no other of its scorers, compares with what a number is written as. */
+function writtenOf(input: ScoreInput): string {
+  const { groundTruth } = input;
+  const isNumber = typeof groundTruth === "bigint" || Number.isFinite(groundTruth);
+  return isNumber ? String(groundTruth) : textOf(input);
 }
 
 function targetOf({ dataSource, groundTruth }: ScoreInput): string | readonly string[] {
