@@ -7,15 +7,15 @@ import { isList, isRecord } from "../../values/records.ts";
 import { parsePythonJson } from "./python-json.ts";
 
 /**
- * Compares standard output as verl's prime_code does: as text without the space around it and
- * around its lines; or line by line, without empty ones; or as close numbers, one to a line, unless
+ * Compares standard output as verl's prime_code does: as text without the space around it, and
+ * around its lines or not, whatever ends them; or line by line, without empty ones; or as close numbers, one to a line, unless
  * all of them are whole.
  */
 export function sameOutput(output: string, expected: string): boolean {
   const [text, wanted] = [strip(output), strip(expected)];
   if (text === wanted) return true;
   const own = linesOf(output);
-  if (strip(own.map(strip).join("\n")) === wanted) return true;
+  if ([own, own.map(strip)].some((lines) => strip(lines.join("\n")) === wanted)) return true;
   const filled = own.filter((line) => line !== "");
   const its = expected
     .split("\n")
