@@ -393,6 +393,8 @@ test.each([
   ["1 2 3", "1 2 3\n", true],
   [" a \n b ", "a\nb", true],
   ["a\n\nb", "a\nb", true],
+  ["1 2 \r\n3 4 \r\n", "1 2 \n3 4 \n", true],
+  ["1 2 \r\n3 4", "1 2\n3 4 ", true],
   ["3 1 2", "1 2 3", false],
   ["1 1 2", "1 2", false],
   ["b\na", "a\nb", false],
@@ -466,6 +468,14 @@ test("a whole number that Python refuses to read is no value", () => {
   const digits = "9".repeat(4300);
   expect(sameValue(`-${digits}`, `-${digits}`)).toBe(true);
   expect(sameValue(`${digits}9`, `${digits}9`)).toBe(false);
+});
+
+test("numbers that Python has may stand beside, and in, texts of any length", () => {
+  const lines = "1\n".repeat(4_000_000);
+  const beside = `[${JSON.stringify(lines)}, Infinity]`;
+  expect(sameValue(beside, beside)).toBe(true);
+  const tests = { inputs: [`${lines}NaN`], outputs: ["1"] };
+  expect(readCodeTests(JSON.stringify(tests)).tests).toHaveLength(1);
 });
 
 test("tests keep the numbers that Python has, and those that are not run are not looked at", () => {

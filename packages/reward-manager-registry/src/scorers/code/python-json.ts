@@ -5,8 +5,12 @@
 
 /** Keeps whole numbers that a double cannot hold as bigint. Returns undefined for other texts. */
 export function parsePythonJson(text: string): { readonly value: unknown } | undefined {
+  return parsed(text) ?? (/NaN|Infinity/.test(text) ? parsed(asJson(text)) : undefined);
+}
+
+function parsed(text: string): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(asJson(text), exact as (key: string, value: unknown) => unknown) };
+    return { value: JSON.parse(text, exact as (key: string, value: unknown) => unknown) };
   } catch {
     return undefined;
   }
@@ -33,12 +37,29 @@ const literals: Readonly<Record<string, string>> = {
   "-Infinity": "-1e999",
 };
 
-/** A string, closed or not, so that no text is searched twice; or a number that only Python has. */
-const stringOrLiteral = /"(?:[^"\\]+|\\[\s\S])*"?|(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
+/** A number that only Python has. */
+const literal = /(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
 
+/** An expression for strings would need a stack as deep as one of them has escapes. */
 function asJson(text: string): string {
-  if (!/NaN|Infinity/.test(text)) return text;
-  return text.replaceAll(stringOrLiteral, (part) => literals[part] ?? part);
+  const parts: string[] = [];
+  for (let at = 0; at < text.length;) {
+    const quote = text.indexOf('"', at);
+    const start = quote === -1 ? text.length : quote;
+    parts.push(text.slice(at, start).replaceAll(literal, (found) => literals[found] ?? found));
+    at = endOfString(text, start);
+    parts.push(text.slice(start, at));
+  }
+  return parts.join("");
+}
+
+/** Returns what is behind the string that begins at `start`, closed or not. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '"') return at + 1;
+    if (text[at] === "\\") at += 1;
+  }
+  return text.length;
 }
 
 /** Python refuses to read numbers with more digits. */
