@@ -81,7 +81,7 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
       ...algorithm,
       filterGroups:
         filterGroups?.enable === true
-          ? { ...filterGroups, metric: filterGroups.metric ?? "score" }
+          ? { ...filterGroups, metric: filterGroups.metric ?? "reward" }
           : undefined,
     },
     actor: {

@@ -110,7 +110,7 @@ test("no file beside the tables has a default of an option", () => {
   expect(found.toSorted()).toEqual([
     // Of a request to a policy, by its contract.
     "rollouts/collect-rollouts.ts: n",
-    // verl's null is the score.
+    // null is the reward.
     "settings/read-settings.ts: metric",
   ]);
 });

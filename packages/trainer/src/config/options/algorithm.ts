@@ -34,8 +34,9 @@ export const algorithm = z.strictObject({
      */
     enable: option(flag, false),
     /**
-     * The metric in which groups must differ: a key of the extra info, such as acc; null: the
-     * score.
+     * The metric in which groups must differ: reward, or a key of the extra info, such as acc; null:
+     * the reward. Score, seq_reward and seq_final_reward are the reward where the extra info of a
+     * group has no numbers of that name.
      */
     metric: option(text.nullable(), null),
     /**
