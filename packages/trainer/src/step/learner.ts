@@ -57,8 +57,9 @@ export interface ActorUpdateContext extends UpdateContext {
 }
 
 /**
- * Columns token_level_scores, token_level_rewards, advantages and returns; with a rollout
- * correction also rollout_is_weights and a new response_mask.
+ * Columns token_level_scores, token_level_rewards, advantages, returns and loss_mask, which is the
+ * response_mask of the rollouts; with a rollout correction also rollout_is_weights and a new
+ * response_mask.
  */
 export interface Learnable {
   readonly data: DataProto;
@@ -155,6 +156,7 @@ export class Learner {
         ...batch,
         token_level_scores: scores,
         token_level_rewards: computed.tokenLevelRewards,
+        loss_mask: tensorIn(data, "response_mask"),
         response_mask: computed.responseMask,
         advantages: computed.advantages,
         returns: computed.returns,

@@ -117,6 +117,7 @@ function rehearsePolicyLoss(
       ref_log_prob: matrixOf(rows, -1),
       rollout_log_probs: matrixOf(rows, -1),
       advantages,
+      loss_mask: responseMask,
       response_mask: responseMask,
       ...optional("rollout_is_weights", rolloutIsWeights),
     },

@@ -2,10 +2,18 @@
 
 import { asTensor, DataProto } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
-import { createPolicyLossRegistry } from "@rayling/trainer";
-import type { LossAggMode, PolicyLossSettings, RolloutCorrectionSettings } from "@rayling/trainer";
+import { createAdvantageRegistry, createPolicyLossRegistry } from "@rayling/trainer";
+import type {
+  LossAggMode,
+  PolicyHandle,
+  PolicyLossSettings,
+  RolloutCorrectionSettings,
+  TrainingSettings,
+} from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { actorGradients } from "../../src/step/actor-gradients.ts";
+import type { ScoredSample } from "../../src/samples/rollout-batch.ts";
+import { Learner } from "../../src/step/learner.ts";
 import { CollectedMetrics } from "../../src/record/collected-metrics.ts";
 
 const columns = 2;
@@ -36,7 +44,9 @@ const now = [
 ];
 
 interface Given {
+  /** Left by a correction; the rollouts' own is `all`. */
   readonly mask?: readonly (readonly number[])[];
+  readonly logProbs?: readonly (readonly number[])[];
   readonly valid?: readonly boolean[];
   readonly lossMode?: string;
   readonly settings?: PolicyLossSettings;
@@ -45,6 +55,7 @@ interface Given {
 
 function gradientsOf({
   mask = all,
+  logProbs = now,
   valid = [true, true, true, true],
   lossMode = "vanilla",
   settings = {},
@@ -58,6 +69,7 @@ function gradientsOf({
     batch: {
       old_log_probs: matrix(old),
       advantages: matrix(advantages),
+      loss_mask: matrix(all),
       response_mask: matrix(mask),
     },
     nonTensorBatch: { valid: [...valid] },
@@ -65,7 +77,7 @@ function gradientsOf({
   const metrics = new CollectedMetrics();
   const { gradLogProbs, gradEntropys } = actorGradients(
     part,
-    { logProbs: matrix(now), entropys: matrix(old) },
+    { logProbs: matrix(logProbs), entropys: matrix(old) },
     {
       actor: {
         ...settings,
@@ -130,25 +142,54 @@ describe("what the bypass rejects has no gradient, and the others keep theirs", 
   });
 });
 
-describe("what was rejected before is a row all the same, where rows are counted", () => {
+describe("a correction that rejected before the loss does not raise the others' weight", () => {
   const mask = [...all.slice(0, 2), [0, 0], [0, 0]];
 
-  test.each(["seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean"] as const)(
-    "%s",
-    (lossAggMode) => {
-      const whole = gradientsOf({ settings: { lossAggMode } }).slopes;
-      const rejected = gradientsOf({ mask, settings: { lossAggMode } }).slopes;
-      expect(rejected.slice(0, 2)).toEqual(whole.slice(0, 2));
-      expect(whole[0]?.[0]).not.toBe(0);
-    },
-  );
-
-  test("token-mean: of the tokens that are left", () => {
-    const [[slope = 0] = []] = gradientsOf({ mask }).slopes;
-    const [[ofAll = 0] = []] = gradientsOf({}).slopes;
-    // Three of seven.
-    expect(slope / ofAll).toBeCloseTo(7 / 3, 5);
+  test.each(modes)("%s", (lossAggMode) => {
+    const given = { settings: { lossAggMode }, entropyCoeff: 1 };
+    const whole = gradientsOf(given);
+    const rejected = gradientsOf({ ...given, mask });
+    expect(rejected.slopes.slice(0, 2)).toEqual(whole.slopes.slice(0, 2));
+    expect(rejected.entropySlopes.slice(0, 4)).toEqual(whole.entropySlopes.slice(0, 4));
+    expect(whole.slopes[0]?.[0]).not.toBe(0);
+    expect(rejected.slopes.slice(2).flat()).toEqual([0, 0, 0, 0]);
   });
+
+  // Verl's worker counts loss_mask, which is the rollout's response_mask, and three of these seven
+  // tokens are left in response_mask (verl 0.9.1: loss -1/7, slopes -1/7, -1/7, 1/7).
+  test("token-mean divides by the tokens of the rollouts", () => {
+    const nowAsOld = { mask, logProbs: old };
+    const { loss, slopes } = gradientsOf(nowAsOld);
+    expect(loss).toBeCloseTo(-1 / 7, 6);
+    expect(slopes.flat().slice(0, 3)).toEqual(
+      [-1 / 7, -1 / 7, 1 / 7].map((one) => expect.closeTo(one, 6)),
+    );
+  });
+});
+
+test("a rollout correction leaves loss_mask, by which losses are divided, as the rollouts have it", () => {
+  const algorithm = {
+    advEstimator: "grpo",
+    klCtrl: { klCoef: 0 },
+    rolloutCorrection: { rolloutRs: "seq_mean_k1", rolloutRsThreshold: "0.5_2" },
+  };
+  const settings = { algorithm, run: { seed: 1 } } as unknown as TrainingSettings;
+  const learner = new Learner({} as PolicyHandle, undefined, settings, {
+    advantages: createAdvantageRegistry(),
+    policyLoss: createPolicyLossRegistry().get("vanilla"),
+  });
+  const data = new DataProto({
+    batch: {
+      old_log_probs: matrix(old),
+      rollout_log_probs: matrix(now),
+      response_mask: matrix(all),
+    },
+  });
+  const samples = ["a", "a", "b", "b"].map((uid) => ({ sample: { uid } }) as ScoredSample);
+  const rows = { data, scores: matrix(all), valid: samples.map(() => true), samples };
+  const { batch } = learner.advantagesOf(rows, 1, new CollectedMetrics()).drawn;
+  expect([...(batch?.["response_mask"]?.data ?? [])]).toEqual([1, 1, 1, 0, 0, 0, 0, 0]);
+  expect([...(batch?.["loss_mask"]?.data ?? [])]).toEqual(all.flat());
 });
 
 test.each(modes)("rows without a valid score are no rows: %s", (lossAggMode) => {
