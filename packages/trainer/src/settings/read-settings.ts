@@ -67,7 +67,7 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
   const { resumePath } = given.checkpoints ?? {};
   const values = readTrainingOptions(given, ownDefaults({ ...context, resumePath }));
   checkFit({ values, ...context }, (option) => option);
-  const { actor, rollout, staleness, run } = values;
+  const { actor, criticOptions, rollout, staleness, run } = values;
   const schedule = hasOwnSchedule ? undefined : values.schedule;
   const { filterGroups, ...algorithm } = known(values.algorithm);
   const { rolloutCorrection } = algorithm;
@@ -92,7 +92,10 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
       globalBatchInfo: { lossScaleFactor: actor.lossScaleFactor ?? maxResponseLength },
       ...(isBypassed ? { lossMode: "bypass_mode", rolloutCorrection } : {}),
     },
-    criticOptions: { ...values.criticOptions, lossScaleFactor: maxResponseLength },
+    criticOptions: {
+      ...criticOptions,
+      lossScaleFactor: criticOptions.lossScaleFactor ?? maxResponseLength,
+    },
     rollout: {
       ...rollout,
       // The likeliest token has no temperature.

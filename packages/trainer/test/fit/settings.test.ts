@@ -63,13 +63,24 @@ describe("settings", () => {
 
   test("of the critic are the actor's", async () => {
     const { criticOptions } = await settingsOf({
-      actor: { lossAggMode: "seq-mean-token-mean", ppoEpochs: 2, ppoMiniBatchSize: 4 },
+      actor: {
+        lossAggMode: "seq-mean-token-sum-norm",
+        lossScaleFactor: 100,
+        ppoEpochs: 2,
+        ppoMiniBatchSize: 4,
+      },
     });
     expect(criticOptions).toMatchObject({
-      lossAggMode: "seq-mean-token-mean",
+      lossAggMode: "seq-mean-token-sum-norm",
+      lossScaleFactor: 100,
       ppoEpochs: 2,
       ppoMiniBatchSize: 4,
     });
+    const own = await settingsOf({
+      actor: { lossScaleFactor: 100 },
+      criticOptions: { lossScaleFactor: 7 },
+    });
+    expect(own.criticOptions.lossScaleFactor).toBe(7);
   });
 
   test("that nobody gives are the table's defaults, but for what follows from other options or from the parts", async () => {
@@ -96,7 +107,7 @@ describe("settings", () => {
       "rollout.validation.temperature",
       // There is no critic.
       "algorithm.advEstimator",
-      // The section is given. null is the score.
+      // The section is given. null is the reward.
       "algorithm.filterGroups.enable",
       "algorithm.filterGroups.metric",
       // All of the batch.
@@ -104,6 +115,8 @@ describe("settings", () => {
       // null is clipRatio.
       "actor.clipRatioLow",
       "actor.clipRatioHigh",
+      // null is the longest response.
+      "criticOptions.lossScaleFactor",
       // null is what the schedule says, and what there is to validate on.
       "run.overlapValidation",
       "run.valBeforeTrain",

@@ -67,7 +67,7 @@ describe("the trainer's options", () => {
         clipRatioHigh: 0.28,
         lossScaleFactor: 100,
       },
-      criticOptions: { cliprangeValue: 0.3 },
+      criticOptions: { cliprangeValue: 0.3, lossScaleFactor: 100 },
       staleness: { limit: 2, strategy: "drop" },
       run: { totalEpochs: 30, saveFreq: 20 },
       checkpoints: {

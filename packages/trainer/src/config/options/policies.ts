@@ -168,6 +168,10 @@ export const valueLearning = {
   cliprangeValue: option(amount, 0.5),
   /** How the losses of tokens become one. */
   lossAggMode: option(lossAggMode, "${actor_rollout_ref.actor.loss_agg_mode}"),
+  /**
+   * The divisor of seq-mean-token-sum-norm, equal in all batches; null: data.max_response_length.
+   */
+  lossScaleFactor: option(count.nullable(), "${actor_rollout_ref.actor.loss_scale_factor}"),
 };
 
 export const critic = z.strictObject({

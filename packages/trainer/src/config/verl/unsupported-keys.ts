@@ -51,7 +51,6 @@ const rules: readonly Rule[] = [
   [ofOptimisers("min_lr"), [null, 0], "can only be 0: min_lr_ratio says what is left at the end"],
   [ofOptimisers("optimizer"), [null, "AdamW", "adamw", "adam", "Adam"], "can only be AdamW, which is the optimiser"],
   [ofOptimisers("override_optimizer_config"), offloads, "can only say where its state lies: the optimiser has the settings beside it and no others"],
-  [["critic.loss_scale_factor"], [null], "can only be null: the loss of a critic is scaled as its mode says"],
   [["actor_rollout_ref.actor.shuffle", "critic.shuffle"], [false, null], "can only be false: rows of a batch are trained on in their order"],
   [["actor_rollout_ref.model.lora_rank", "actor_rollout_ref.model.lora.rank"], [0, null], "can only be 0: a policy trains all of its weights, or does LoRA by itself"],
   [["actor_rollout_ref.model.lora_adapter_path"], nothing, "can only be null: a policy loads its weights by itself"],
