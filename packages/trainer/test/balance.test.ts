@@ -100,8 +100,10 @@ describe("micro-batches", () => {
   const tokens = [100, 20, 80, 60, 40, 10, 90, 50];
 
   test("are as few as their tokens allow, of about the same size, the smallest at both ends", () => {
-    const batches = microBatches(tokens, { maxTokens: 150 });
+    // By their sum 150 would do for three, but of rows that are balanced one has more.
+    const batches = microBatches(tokens, { maxTokens: 160 });
     expect(batches).toHaveLength(3);
+    expect(microBatches(tokens, { maxTokens: 150 })).toHaveLength(4);
     expect(batches.flat().toSorted((left, right) => left - right)).toEqual([
       0, 1, 2, 3, 4, 5, 6, 7,
     ]);
@@ -114,6 +116,16 @@ describe("micro-batches", () => {
   test("are as many as a pipeline needs", () => {
     expect(microBatches(tokens, { maxTokens: 150, divisibleBy: 2 })).toHaveLength(4);
     expect(microBatches(tokens, { maxTokens: 500, minMicroBatches: 5 })).toHaveLength(5);
+  });
+
+  // verl 0.9.1 makes [[1], [0, 3], [2]] of it; earlier ones, [[0, 1], [2, 3]].
+  test("are more, where as few as their tokens allow would be beyond the limit", () => {
+    expect(microBatches([7, 7, 7, 1], { maxTokens: 12 })).toEqual([[1], [0, 3], [2]]);
+    const four = microBatches([7, 7, 7, 1, 1], { maxTokens: 12, divisibleBy: 2 });
+    expect(four).toHaveLength(4);
+    expect(() => microBatches([7, 7, 7], { maxTokens: 12, divisibleBy: 2 })).toThrow(
+      "3 rows cannot be 4 micro-batches, and fewer, by multiples of 2, have more than 12 tokens",
+    );
   });
 
   test("take no row that is longer than they may be", () => {

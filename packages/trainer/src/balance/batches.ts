@@ -101,7 +101,7 @@ export function seqlenMetrics(
 
 /** Limits of micro-batches by their tokens. */
 export interface MicroBatchOptions {
-  /** verl `ppo_max_token_len_per_gpu`: what a micro-batch of the mean size has at most. */
+  /** verl `ppo_max_token_len_per_gpu`: what a micro-batch has at most. */
   readonly maxTokens: number;
   /** Default 1. */
   readonly minMicroBatches?: number;
@@ -110,9 +110,10 @@ export interface MicroBatchOptions {
 }
 
 /**
- * Micro-batches of rows that together have about as much to do each, as few as `maxTokens` allows
- * (verl `use_dynamic_bsz`); the ones with the least to do come first and last. Their rows are
- * balanced, not packed: one may have more tokens than `maxTokens`.
+ * Micro-batches of rows that together have about as much to do each (verl `use_dynamic_bsz`); the
+ * ones with the least to do come first and last. Their rows are balanced, not packed: there is one
+ * more, or `divisibleBy` more, for as long as one of them has more tokens than `maxTokens` (verl
+ * 0.9.1; earlier ones go beyond it).
  *
  * @param tokens of each row. Throws TrainerInputError for a row that is longer than a micro-batch
  *   may be, and for fewer rows than micro-batches.
@@ -133,11 +134,24 @@ export function microBatches(
     total += length;
   }
   const fewest = Math.max(minMicroBatches, Math.min(tokens.length, Math.ceil(total / maxTokens)));
-  const parts = Math.ceil(Math.max(1, fewest) / divisibleBy) * divisibleBy;
+  let parts = Math.ceil(Math.max(1, fewest) / divisibleBy) * divisibleBy;
   const workloads = Float64Array.from(tokens, workloadOf);
+  const fits = (rows: readonly number[]): boolean =>
+    rows.reduce((sum, row) => sum + (tokens[row] ?? NaN), 0) <= maxTokens;
+  let batches = balancedPartitions(workloads, { parts, equalSize: false });
+  while (!batches.every(fits)) {
+    parts += divisibleBy;
+    if (parts > tokens.length) {
+      throw new TrainerInputError(
+        "maxTokens",
+        `${tokens.length} rows cannot be ${parts} micro-batches, and fewer, by multiples of ${divisibleBy}, have more than ${maxTokens} tokens`,
+      );
+    }
+    batches = balancedPartitions(workloads, { parts, equalSize: false });
+  }
   const workOf = (rows: readonly number[]): number =>
     rows.reduce((sum, row) => sum + (workloads[row] ?? NaN), 0);
-  const sorted = balancedPartitions(workloads, { parts, equalSize: false }).toSorted(
+  const sorted = batches.toSorted(
     (left, right) => workOf(right) - workOf(left) || (right[0] ?? 0) - (left[0] ?? 0),
   );
   const even = sorted.filter((_, at) => at % 2 === 0);
