@@ -385,6 +385,40 @@ describe("validation metrics", () => {
     );
   });
 
+  const votesOn = (pred: readonly unknown[], reward: readonly (number | null)[]) => {
+    const of = { dataSources: pred.map(() => "a"), sampleUids: pred.map(() => "1") };
+    const { a } = processValidationMetrics({ ...of, infos: { reward, pred } });
+    return a?.["reward"] as Readonly<Record<string, number>>;
+  };
+  const majorityNames = (votes: object): string[] =>
+    Object.keys(votes).filter((name) => name.startsWith("maj"));
+
+  test.each<[string, readonly unknown[], readonly unknown[]]>([
+    ["1 and true", [1, true, 2], ["x", "x", "y"]],
+    ["0 and false", [0, false, 1], ["x", "x", "y"]],
+    [
+      "objects with other orders of keys",
+      [{ a: 1, b: [true] }, { b: [1], a: true }, 2],
+      ["x", "x", "y"],
+    ],
+    [
+      "no text and no number, though they are written alike",
+      ["1", 1, "[1]", [1]],
+      ["a", "b", "c", "d"],
+    ],
+  ])("a majority takes answers that are equal in Python for one: %s", (_, pred, alike) => {
+    const reward = [1, 0.5, 0, 0.25].slice(0, pred.length);
+    expect(votesOn(pred, reward)).toEqual(votesOn(alike, reward));
+    expect(majorityNames(votesOn(pred, reward))).not.toEqual([]);
+  });
+
+  test("there is no majority where an answer that counts has no pred, as in verl 0.9.1", () => {
+    expect(majorityNames(votesOn(["A", null, "A"], [1, 0, 1]))).toEqual([]);
+    expect(majorityNames(votesOn(["A", undefined, "A"], [1, 0, 1]))).toEqual([]);
+    // The second does not count.
+    expect(majorityNames(votesOn(["A", null, "A"], [1, null, 1]))).not.toEqual([]);
+  });
+
   test("leave out an answer whose score is invalid", () => {
     const valid = [true, false, true, true, true];
     const acc = [true, null, true, true, false];

@@ -4,7 +4,7 @@
  * `_val_metrics_update`).
  */
 
-import { present } from "@rayling/reward-manager-registry/values";
+import { isRecord, present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
 import { wholeStdOf } from "../algorithms/statistics.ts";
 import { meanMaxMin } from "./data-metrics.ts";
@@ -19,7 +19,8 @@ export interface ValidationResults {
   readonly sampleUids: readonly string[];
   /**
    * Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees
-   * on. An answer that has null does not count for that variable.
+   * on. An answer that has null does not count for that variable, and where one that counts has no
+   * "pred" there is no majority.
    */
   readonly infos: Readonly<Record<string, readonly unknown[]>>;
   /**
@@ -176,20 +177,38 @@ function valuesOf(
   );
 }
 
-/** Returns equal numbers for equal answers. */
+/** Returns equal numbers for equal answers; undefined where one has none, and so no vote. */
 function answersOf(
   predictions: readonly unknown[] | undefined,
   rows: readonly number[],
 ): Int32Array | undefined {
   if (predictions === undefined) return undefined;
+  if (rows.some((row) => (predictions[row] ?? null) === null)) return undefined;
   const numbers = new Map<unknown, number>();
   return Int32Array.from(rows, (row) => {
-    const answer = predictions[row];
-    const key = typeof answer === "object" ? JSON.stringify(answer) : answer;
+    const key = voteOf(predictions[row]);
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
     return number;
   });
+}
+
+/**
+ * Returns one key for answers that are equal in Python: 1 and true, objects whatever the order of
+ * their keys. A text is no other than itself, also where it is the JSON of an object.
+ */
+function voteOf(answer: unknown): unknown {
+  if (typeof answer === "string") return `text ${answer}`;
+  return typeof answer === "object" ? JSON.stringify(answer, asInPython) : asInPython("", answer);
+}
+
+function asInPython(_key: string, value: unknown): unknown {
+  if (typeof value === "boolean" || typeof value === "bigint") return Number(value);
+  return isRecord(value)
+    ? Object.fromEntries(
+        Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1)),
+      )
+    : value;
 }
 
 function metricsOf(
