@@ -187,7 +187,7 @@ test("what is let go of after the session has ended is silent, and starts nothin
 test("where the runtime does not start by itself, that a session has ended is said", async () => {
   process.env["RAYLING_AUTO_INIT"] = "0";
   try {
-    await ray.init({ numCpus: 1, prewarm: 0 });
+    await ray.init();
     await ray.shutdown();
     expect(await attempt(() => endless.remote())).toBe(true);
     expect(await attempt(() => ray.state.listActors())).toBe(true);

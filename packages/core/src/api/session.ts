@@ -38,8 +38,8 @@ import {
   secret,
   text,
   timerMs,
-  writableDirectory,
   withoutUndefined,
+  writableDirectory,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
 import { amount, bytes, gpus, reservedBundles, resources } from "./scheduling/amounts.ts";
@@ -86,9 +86,9 @@ export interface SessionInfo {
  * InvalidOptionError for a bad option; with CertificateError for unusable credentials; and with
  * NodeAddressError (of @rayling/cluster) when a machine of `nodes` cannot be joined.
  */
-export async function init(options: InitOptions = {}): Promise<SessionInfo> {
+export async function init(some: InitOptions = {}): Promise<SessionInfo> {
   if (isDriverCode()) return never();
-  checkOptions("init", options, initChecks);
+  const options = checkOptions("init", some, initChecks);
   checkMetrics(options);
   if (currentCaller() !== undefined) {
     if (options.ignoreReinitError === true) return sessionInfo({ namespace: currentNamespace() });
@@ -163,7 +163,7 @@ function workingDirOfEnvironment(): Pick<RuntimeEnv, "workingDir"> {
 
 const ofSession: Check = (value) =>
   environment(value) ??
-  ("permissions" in (value as object)
+  (isRecord(value) && value["permissions"] !== undefined
     ? "cannot hold permissions, which depend on the module that is started: give them to actors and tasks"
     : undefined);
 
@@ -245,7 +245,10 @@ export function useCaller(): Caller {
     loading.onDriverCode();
     throw new DriverCodeStopped(loading.moduleUrl);
   }
-  return currentCaller() ?? start({}).caller;
+  const caller = currentCaller();
+  if (caller !== undefined) return caller;
+  checkMayStart();
+  return start({}).caller;
 }
 
 /**
@@ -280,15 +283,14 @@ export function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
+/** @throws RaySystemError, or SessionEndedError after a session, where only init may start it */
+function checkMayStart(): void {
+  if (slot.driver !== undefined || process.env["RAYLING_AUTO_INIT"] !== "0") return;
+  const message = "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)";
+  throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
+}
+
 function start(options: InitOptions): Driver {
-  if (
-    slot.driver === undefined &&
-    Object.keys(options).length === 0 &&
-    process.env["RAYLING_AUTO_INIT"] === "0"
-  ) {
-    const message = "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)";
-    throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
-  }
   refusePlace();
   noteUsedModules();
   const driver = new Driver(readInitOptions(options));

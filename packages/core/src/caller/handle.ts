@@ -148,9 +148,9 @@ function makeMethod(inside: Inside, method: string): UntypedMethod {
   let plans: Map<string, CallPlan> | undefined;
   return Object.assign(direct, {
     remote: (...args: unknown[]): unknown => caller.callActor(info, plan, args, inside),
-    options: (options: CallOptions) => {
+    options: (some: CallOptions) => {
       const where = `${info.className}.${method}`;
-      checkOptions(where, options, callChecks);
+      const options = checkOptions(where, some, callChecks);
       const group = options.concurrencyGroup;
       if (group !== undefined && !Object.hasOwn(info.concurrencyGroups, group)) {
         throw new InvalidOptionError(

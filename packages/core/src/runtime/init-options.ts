@@ -8,7 +8,7 @@ import { type Amounts, withoutNothing } from "../rpc/resource-demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { standardMemory } from "../shared/machine/default-memory.ts";
-import { withoutUndefined, isolationKind } from "../shared/options.ts";
+import { isolationKind, withoutUndefined } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
 import type { NetworkSettings } from "../transport/address.ts";
 import {

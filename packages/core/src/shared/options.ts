@@ -16,9 +16,19 @@ export interface Check {
 
 export type Checks<T> = { readonly [K in keyof Required<T>]: Check };
 
-/** @throws InvalidOptionError */
-export function checkOptions<T extends object>(where: string, options: T, checks: Checks<T>): void {
+/**
+ * Checks options and returns them without those that are undefined, so that they can be merged over
+ * others: undefined means "not given".
+ *
+ * @throws InvalidOptionError
+ */
+export function checkOptions<T extends object>(
+  where: string,
+  options: T,
+  checks: Checks<T>,
+): WithoutUndefined<T> {
   checkValues(where, options, checks);
+  return withoutUndefined(options);
 }
 
 /**
@@ -59,11 +69,13 @@ export function checkValues(
  * options they change nothing.
  */
 export function withoutUndefined<T extends object>(options: T): WithoutUndefined<T> {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as WithoutUndefined<T>;
+  const entries = Object.entries(options);
+  const given = entries.filter(([, value]) => value !== undefined);
+  const same = given.length === entries.length;
+  return (same ? options : Object.fromEntries(given)) as WithoutUndefined<T>;
 }
 
-type WithoutUndefined<T> = { readonly [Name in keyof T]: Exclude<T[Name], undefined> };
+export type WithoutUndefined<T> = { readonly [Name in keyof T]: Exclude<T[Name], undefined> };
 
 /** Marks a check whose value may hold a secret. */
 export function secret(check: Check): Check {

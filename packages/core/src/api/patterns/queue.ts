@@ -15,7 +15,14 @@ import { present } from "../../shared/errors/internal.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
-import { type Check, checkOptions, count, flag, withoutUndefined } from "../../shared/options.ts";
+import {
+  type Check,
+  checkOptions,
+  count,
+  flag,
+  isRecord,
+  withoutUndefined,
+} from "../../shared/options.ts";
 import { ownFile, ownFolder } from "../../shared/own-files.ts";
 import { show } from "../../shared/text/show.ts";
 import { entryOf, type ObjectRef } from "../../store/object-ref.ts";
@@ -201,8 +208,10 @@ export const QueueActorClass: ActorClass<typeof QueueActor> = remote(QueueActor,
 const actorDefaults: ActorOptions = { numCpus: 0, maxConcurrency: 1_000_000 };
 
 const ofTheActor: Check = (value) => {
-  if (typeof value !== "object" || value === null) return "must be an object";
-  return "maxConcurrency" in value ? "must leave maxConcurrency to the queue" : undefined;
+  if (!isRecord(value)) return "must be an object";
+  return value["maxConcurrency"] !== undefined
+    ? "must leave maxConcurrency to the queue"
+    : undefined;
 };
 
 type QueueHandle = ActorHandle<QueueActor>;

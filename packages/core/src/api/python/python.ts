@@ -117,8 +117,8 @@ function pythonClass<Instance>(
       }));
     },
     options(more) {
-      checkOptions(path, more, optionChecks);
-      return pythonClass<Instance>(path, { ...options, ...withoutUndefined(more) });
+      const checked = checkOptions(path, more, optionChecks);
+      return pythonClass<Instance>(path, { ...options, ...checked });
     },
   };
 }

@@ -63,7 +63,7 @@ export function actorClass(
     options: (more) => {
       const checked = checkedActor(registration.name, more, true);
       for (const name of ["concurrencyGroups", "methods"]) {
-        if (!(name in more)) continue;
+        if (!(name in checked)) continue;
         throw new InvalidOptionError(
           name,
           `actor class ${registration.name}: ${name} can only be given to remote(), not to options()`,

@@ -46,8 +46,9 @@ const groupSizes: Check = recordOf((name, size) =>
   count(1)(size) === undefined ? undefined : `.${name} must be greater than 0`,
 );
 
-export function checkedActor(name: string, options: ActorOptions, partial = false): ActorOptions {
-  checkOptions(`actor class ${name}`, options, {
+/** Returns the options that are given; `partial`: they are to be merged over others. */
+export function checkedActor(name: string, some: ActorOptions, partial = false): ActorOptions {
+  const options = checkOptions(`actor class ${name}`, some, {
     name: nameText,
     namespace: text,
     getIfExists: flag,
@@ -93,8 +94,9 @@ export function checkedActor(name: string, options: ActorOptions, partial = fals
   return settled(`actor class ${name}`, options);
 }
 
-export function checkedTask(name: string, options: TaskOptions): TaskOptions {
-  checkOptions(`task ${name}`, options, {
+/** Returns the options that are given. */
+export function checkedTask(name: string, some: TaskOptions): TaskOptions {
+  const options = checkOptions(`task ${name}`, some, {
     name: nameText,
     ...schedulingChecks,
     isolation: taskIsolation,
