@@ -204,7 +204,7 @@ describe("runtimeEnv", () => {
 
 describe("what the code of an actor starts inherits", () => {
   const env = { FIRST: "parent", SECOND: "parent" };
-  const own = { runtimeEnv: { env: { SECOND: "own" } } };
+  const own = { runtimeEnv: { env: { SECOND: "own, not ${SECOND}" } } };
   const denied = "ERR_ACCESS_DENIED";
   const paths = (): string[] => [given(), "/etc/hostname"];
   const confined = (
@@ -228,7 +228,7 @@ describe("what the code of an actor starts inherits", () => {
     const parent = confined(isolation);
     const found = await ray.get(chains.map((chain) => parent.start.remote(chain, paths())));
     for (const [index, chain] of chains.entries()) {
-      const second = chain.some((one) => "runtimeEnv" in one) ? "own" : "parent";
+      const second = chain.some((one) => "runtimeEnv" in one) ? "own, not parent" : "parent";
       const expected = { variables: ["parent", second], files: ["read", denied] };
       expect(found[index], JSON.stringify(chain)).toMatchObject(expected);
     }

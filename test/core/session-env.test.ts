@@ -4,21 +4,25 @@ import { afterEach, expect, test, vi } from "vitest";
 import { Permitted } from "../fixtures/permitted.ts";
 import { Resident, variableOf } from "../fixtures/processes.ts";
 
-afterEach(() => ray.shutdown());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await ray.shutdown();
+});
 
-const session = { env: { SESSION: "all", BOTH: "session" } };
-const own = { env: { OWN: "one", BOTH: "own" } };
+const session = { env: { SESSION: "all", BOTH: "session", TOLD: "session, ${TOLD}" } };
+const own = { env: { OWN: "one", BOTH: "own", TOLD: "own, ${TOLD}" } };
 
 test.each(["thread", "process"] as const)(
   "a %s has the variables of the session, and its own over them",
   async (isolation) => {
+    vi.stubEnv("TOLD", "driver");
     await ray.init({ numCpus: 4, prewarm: 1, runtimeEnv: session });
     const plain = Resident.options({ isolation }).remote();
     const special = Resident.options({ isolation, runtimeEnv: own }).remote();
     const read = (actor: typeof plain): Promise<unknown> =>
-      ray.get(["SESSION", "BOTH", "OWN"].map((name) => actor.environment.remote(name)));
-    expect(await read(plain)).toEqual(["all", "session", undefined]);
-    expect(await read(special)).toEqual(["all", "own", "one"]);
+      ray.get(["SESSION", "BOTH", "OWN", "TOLD"].map((name) => actor.environment.remote(name)));
+    expect(await read(plain)).toEqual(["all", "session", undefined, "session, driver"]);
+    expect(await read(special)).toEqual(["all", "own", "one", "own, session, driver"]);
     const task = variableOf.options({ isolation });
     expect(await ray.get(task.remote("BOTH"))).toBe("session");
     expect(await ray.get(task.options({ runtimeEnv: own }).remote("BOTH"))).toBe("own");

@@ -11,7 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { widening } from "../src/runtime/launch/inherited-env.ts";
+import type { RuntimeEnv } from "../src/rpc/directory.ts";
+import { mergedEnv, ownEnv, widening } from "../src/runtime/launch/inherited-env.ts";
 
 const name = `rayling-code-${process.getuid?.() ?? "user"}`;
 let folder: string;
@@ -44,6 +45,64 @@ describe("the environment of hosts", () => {
     // Whoever names it means it.
     const env = await envOf({ RAYLING_NODES: "rayling://other@host:1" });
     expect(env["RAYLING_NODES"]).toBe("rayling://other@host:1");
+  });
+});
+
+describe("${NAME} in a variable", () => {
+  const merged = (...layers: readonly Readonly<Record<string, string>>[]): RuntimeEnv["env"] =>
+    layers.reduce<RuntimeEnv | undefined>((outer, env) => mergedEnv(outer, ownEnv({ env })), {})
+      ?.env;
+
+  test("is that of the environment, and empty where there is none", async () => {
+    vi.stubEnv("RAYLING_NODES", "rayling://secret@host:1");
+    vi.stubEnv("SOME_OTHER", "here, not ${HOME}, $&");
+    const env = {
+      A: "a:${SOME_OTHER}",
+      B: "x${NO_SUCH}y",
+      C: "$SOME_OTHER ${}",
+      D: "${RAYLING_NODES}",
+    };
+    expect(await envOf({ ...env, E: "${constructor}" })).toMatchObject({
+      A: "a:here, not ${HOME}, $&",
+      B: "xy",
+      C: "$SOME_OTHER ${}",
+      // The tokens of the driver are in no environment.
+      D: "",
+      E: "",
+    });
+  });
+
+  test("is that before it, or that of the settings around it, and filled in once", async () => {
+    vi.stubEnv("BASE", "/bin");
+    const session = { BASE: "/session:${BASE}", SESSION: "${BASE}!" };
+    const parent = { BASE: "/parent:${BASE}", LATER: "${CHILD}", CHILD: "parent" };
+    const child = { BASE: "/child:${BASE}", CHILD: "${CHILD}'s", SECOND: "${CHILD}" };
+    expect(await envOf(merged(session, parent, child))).toMatchObject({
+      BASE: "/child:/parent:/session:/bin",
+      SESSION: "/session:/bin!",
+      // What a child sets is nothing to its parent's.
+      LATER: "",
+      CHILD: "parent's",
+      SECOND: "parent's",
+    });
+    // Settings that are handed down are merged with the session's later.
+    const handedDown = merged(parent, child) ?? {};
+    expect(mergedEnv({ env: merged(session) ?? {} }, { env: handedDown })?.env).toEqual(
+      merged(session, parent, child),
+    );
+  });
+
+  test("gives confined code no flags of Node", () => {
+    for (const env of [
+      { A: "--allow-fs-read=*", NODE_OPTIONS: "${A}" },
+      { A: "ow-worker", NODE_OPTIONS: "--all${A}" },
+      { NODE_OPTIONS: "--no-deprecation ${OF_SOMEBODY}" },
+    ]) {
+      expect(widening({ env }, { permissions: {} })).toContain("env.NODE_OPTIONS");
+      expect(widening({ env }, { env: {} })).toBeUndefined();
+    }
+    const plain = { A: "--no-deprecation", NODE_OPTIONS: "${A}" };
+    expect(widening({ env: plain }, { permissions: {} })).toBeUndefined();
   });
 });
 

@@ -98,7 +98,10 @@ export type TaskIsolation = Exclude<Isolation, "shared">;
  * inherits them: variables are merged, and other parts that it names take the place of these.
  */
 export interface RuntimeEnv {
-  /** Added to the environment of the process. */
+  /**
+   * Added to the environment of the process. In a text, `${NAME}` is the variable of that name: one
+   * before it, or else the one that the host would have without these; empty if there is none.
+   */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
   readonly resourceLimits?: ResourceLimits | undefined;

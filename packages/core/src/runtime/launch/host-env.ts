@@ -6,11 +6,12 @@
  * it, and the others read the result. NODE_COMPILE_CACHE names another directory, and
  * NODE_DISABLE_COMPILE_CACHE=1 turns the cache off.
  */
+import { inEnvironment } from "./env-references.ts";
 import { codeDirectory } from "../../shared/compiled/code-directory.ts";
 import { warn } from "../../shared/text/warning.ts";
 
-export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const own = forFiles({ ...withoutTokens(process.env), ...env });
+export function hostEnv(env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const own = forFiles(inEnvironment(withoutTokens(process.env), env));
   if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
   const cache = codeCache();
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };

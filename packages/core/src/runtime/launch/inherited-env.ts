@@ -9,9 +9,18 @@ import { isAbsolute, resolve, sep } from "node:path";
 import type { Permissions, RuntimeEnv } from "../../rpc/directory.ts";
 import { withoutUndefined } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
+import { hasReferences, inOrder, mergedVariables } from "./env-references.ts";
 import { moduleFlags } from "./host-flags.ts";
 
-/** Merges settings with those around them; `env` variable by variable. */
+/** Returns settings as they were given, with variables that refer to none of their own. */
+export function ownEnv<Env extends RuntimeEnv | undefined>(given: Env): Env {
+  return given?.env === undefined ? given : { ...given, env: inOrder(given.env) };
+}
+
+/**
+ * Merges settings with those around them; `env` variable by variable. The variables of either refer
+ * to none of their own.
+ */
 export function mergedEnv(
   outer: RuntimeEnv | undefined,
   own: RuntimeEnv | undefined,
@@ -23,7 +32,7 @@ export function mergedEnv(
     // The excludes belong to the folder.
     ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
     ...withoutUndefined(own),
-    ...(outer.env === undefined ? {} : { env: { ...outer.env, ...own.env } }),
+    ...(outer.env === undefined ? {} : { env: mergedVariables(outer.env, own.env ?? {}) }),
   };
 }
 
@@ -51,7 +60,7 @@ export function widening(
   const given = inherited?.permissions;
   if (own === undefined || given === undefined) return undefined;
   if (givesPermissions(own.env)) {
-    return "env.NODE_OPTIONS must not hold permissions, because the code that starts it has limited ones";
+    return "env.NODE_OPTIONS must not hold permissions, nor refer to variables that may, because the code that starts it has limited ones";
   }
   const asked = own.permissions ?? {};
   for (const name of ["allowFsRead", "allowFsWrite"] as const) {
@@ -74,12 +83,16 @@ const flags = [
   "allowNet",
 ] as const satisfies readonly (keyof Permissions)[];
 
-/** Node takes flags with underscores, too, and with quotes and backslashes around their letters. */
+/**
+ * Node takes flags with underscores, too, and with quotes and backslashes around their letters.
+ * Variables around them may hold some.
+ */
 function givesPermissions(env: RuntimeEnv["env"] = {}): boolean {
-  return Object.entries(env).some(
+  return Object.entries(inOrder(env)).some(
     ([name, text]) =>
       name.toUpperCase() === "NODE_OPTIONS" &&
-      /--(no[-_])?(experimental[-_])?(allow|permission)/.test(text.replaceAll(/["'\\]/g, "")),
+      (hasReferences(text) ||
+        /--(no[-_])?(experimental[-_])?(allow|permission)/.test(text.replaceAll(/["'\\]/g, ""))),
   );
 }
 

@@ -16,7 +16,7 @@ import {
   type LauncherOptions,
   withEnv,
 } from "./host.ts";
-import { asForThread, mergedEnv } from "./inherited-env.ts";
+import { asForThread, mergedEnv, ownEnv } from "./inherited-env.ts";
 import type { NodeLauncher } from "../nodes/joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
@@ -80,7 +80,7 @@ export class Launcher {
 
   /** Says what the children of its code inherit, before any of its code runs. */
   #taken(host: Host, { inherited, runtimeEnv }: HostRequest): Host {
-    const handedDown = mergedEnv(inherited, runtimeEnv);
+    const handedDown = mergedEnv(inherited, ownEnv(runtimeEnv));
     if (handedDown !== undefined) this.#options.onTaken(host, handedDown);
     return host;
   }
@@ -192,8 +192,8 @@ export class Launcher {
   #launch(wish: HostRequest): Host {
     const isThread = wish.isolation === "thread" && this.#nodeOf(wish) === undefined;
     const inherited = isThread ? asForThread(wish.inherited) : wish.inherited;
-    const around = mergedEnv(this.#options.runtimeEnv, inherited);
-    const runtimeEnv = withEnv(mergedEnv(around, wish.runtimeEnv), wish.variables);
+    const around = mergedEnv(ownEnv(this.#options.runtimeEnv), inherited);
+    const runtimeEnv = withEnv(mergedEnv(around, ownEnv(wish.runtimeEnv)), wish.variables);
     const request = { ...wish, runtimeEnv };
     const host = this.#start(request);
     this.#turnsOn(request.nodeId).until(Promise.race([host.ready, host.exited]));
