@@ -7,7 +7,9 @@ import {
   type CounterClass,
   Holder,
   Hooked,
+  leaves,
   Log,
+  same,
   Signal,
 } from "../fixtures/conformance.ts";
 import { alike, beside, initIn, isolations } from "../fixtures/isolations.ts";
@@ -30,6 +32,19 @@ describe.each(alike)("names, handles: %s", (isolation) => {
     expect(await ray.get(holder.use.remote({ handles: counters }))).toEqual([2, 3]);
     expect(await ray.get(counters.map((counter) => counter.read.remote()))).toEqual([2, 3]);
   });
+
+  test.each(["task", "actor"] as const)(
+    "nobody waits: the %s that a task has started runs to its end after the task's answer",
+    async (kind) => {
+      const [go, done] = [Signal.remote(), Signal.remote()];
+      await ray.get(leaves.remote(kind, go, done));
+      // Its worker is used for another task meanwhile, and is free again.
+      await ray.get(same.remote(1));
+      await collect();
+      go.send.remote();
+      await ray.get(done.wait.remote());
+    },
+  );
 
   test("test_actor::test_actor_equal: every handle of an actor prints as the same, that of another does not", async () => {
     const holder = Holder.remote();

@@ -1,7 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+<<<<<<< HEAD
 import { Counter, same, Signal, Stream, StreamReader, UserError } from "../fixtures/conformance.ts";
 import { initIn, withinAndApart, beside } from "../fixtures/isolations.ts";
+=======
+import {
+  Counter,
+  Giver,
+  givesAtOnce,
+  givesLater,
+  same,
+  Signal,
+  Stream,
+  StreamReader,
+  UserError,
+} from "../fixtures/conformance.ts";
+import { initIn, withinAndApart, ownHost } from "../fixtures/isolations.ts";
+>>>>>>> 8f960985 (fix(core): a generator with numReturns gives its first values to the first refs, and its error to the rest)
 
 /** What a stream gives, failures as they are. */
 async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {
@@ -105,6 +120,59 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
       }
     }
     for (const stream of streams) expect(await ray.get(stream.completed())).toBe(2);
+  });
+
+  describe("test_generators::test_generator_returns: numReturns of a generator", () => {
+    const three = { numReturns: 3 } as const;
+    const outcomes = (refs: unknown): Promise<unknown[]> =>
+      Promise.all(
+        (refs as ray.ObjectRef[]).map((ref) => ray.get(ref).catch((error: unknown) => error)),
+      );
+    const tooFew = expect.objectContaining({
+      message: expect.stringContaining("must be a list of 3 values, as its numReturns says"),
+    });
+
+    test.each(["atOnce", "later"] as const)("of an actor that gives its items %s", async (kind) => {
+      const actor = Giver.remote();
+      const given = (...what: Parameters<(typeof actor)["later"]["remote"]>): Promise<unknown[]> =>
+        outcomes(actor[kind].options(three).remote(...what));
+      expect(await given(3, "ends")).toEqual([0, 1, 2]);
+      expect(await given(2, "ends")).toEqual([0, 1, tooFew]);
+      expect(await given(0, "ends")).toEqual([tooFew, tooFew, tooFew]);
+      const failed = expect.any(UserError);
+      expect(await given(1, "fails")).toEqual([0, failed, failed]);
+      expect(await given(0, "fails")).toEqual([failed, failed, failed]);
+      const cannotTravel = expect.any(ray.NotEncodableError);
+      expect(await given(2, "gives a function")).toEqual([0, 1, cannotTravel]);
+      expect(await ray.get(actor.seen.remote())).toEqual({ ended: 6, warnings: [] });
+
+      expect(await given(4, "ends")).toEqual([0, 1, 2]);
+      expect(await given(0, "goes on")).toEqual([0, 1, 2]);
+      const surplus = expect.stringContaining("gives more than 3 values");
+      expect(await ray.get(actor.seen.remote())).toEqual({
+        ended: 8,
+        warnings: [surplus, surplus],
+      });
+      expect(await given(3, "fails")).toEqual([0, 1, 2]);
+      const { warnings } = await ray.get(actor.seen.remote());
+      expect(warnings).toEqual([expect.stringContaining("threw after its 3 values")]);
+    });
+
+    test("of a task", async () => {
+      for (const task of [givesAtOnce, givesLater]) {
+        const given = async (...what: Parameters<typeof task.remote>): Promise<unknown[]> =>
+          outcomes(task.options(three).remote(...what));
+        expect(await given(2, "ends")).toEqual([0, 1, tooFew]);
+        expect(await given(0, "goes on")).toEqual([0, 1, 2]);
+        const failed = expect.any(UserError);
+        expect(await given(1, "fails")).toEqual([0, failed, failed]);
+      }
+    });
+
+    test("that is tried again: all values are of one run", async () => {
+      const actor = Giver.options({ maxTaskRetries: 1, retryExceptions: true }).remote();
+      expect(await outcomes(actor.again.options({ numReturns: 2 }).remote())).toEqual([2, 2]);
+    });
   });
 
   test("test_streaming_generator_4::test_caller_death: when the caller dies in the middle, the actor still answers others", async () => {

@@ -46,6 +46,8 @@ export interface Returns {
    * wrong with that value, if anything is.
    */
   end?(value: Encoded): Error | undefined;
+  /** The call is about to fail for good: what it has of several values stays. */
+  failing?(): void;
   fail(failure: FailureData): void;
   /** It was sent, perhaps again. */
   sent?(session: Session, id: number): void;
@@ -240,6 +242,7 @@ export class Call extends CallState implements Pending {
 
   fail(failure: FailureData): void {
     if (this.isSettled) return;
+    this.returns?.failing?.();
     this.entry.reject(failure);
     this.returns?.fail(failure);
     endSettled(this);

@@ -92,11 +92,9 @@ export class Calls implements HandleCaller {
       const isLimited = ahead !== undefined;
       return new StreamState(entry, this.#link, this.waiting, { isLimited, isDetached });
     }
-    const { objects } = this.#link;
-    const more = Array.from({ length: Math.max(0, returns - 1) }, () =>
-      objects.store.create(entry.label),
-    );
-    return new ManyReturns(returns === 0 ? [] : [entry, ...more], objects);
+    const { store } = this.#link.objects;
+    const more = Array.from({ length: Math.max(0, returns - 1) }, () => store.create(entry.label));
+    return new ManyReturns(returns === 0 ? [] : [entry, ...more], this.#link);
   }
 
   /**

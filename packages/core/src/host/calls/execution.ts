@@ -333,9 +333,12 @@ export function answerOf(
       const encoded = codec.encode(value, label, true);
       return { kind: "result", id, value: site.caller.objects.placed(encoded, functionName) };
     }
-    const values = severalOf(value, returns, label).map((one, index) =>
-      codec.encode(one, `${label}[${index}]`),
-    );
+    const values =
+      value instanceof SeveralValues
+        ? value.encoded
+        : severalOf(value, returns, label).map((one, index) =>
+            codec.encode(one, `${label}[${index}]`),
+          );
     return { kind: "results", id, values };
   } catch (error) {
     return failureOf({ id, route }, site, error);
@@ -355,6 +358,15 @@ export function failureOf(
     ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
   };
   return { kind: "failure", id, error: caller.values.codec.encodeFailure(error, where) };
+}
+
+/** All the values of a call whose generator has given them. */
+export class SeveralValues {
+  readonly encoded: readonly Encoded[];
+
+  constructor(encoded: readonly Encoded[]) {
+    this.encoded = encoded;
+  }
 }
 
 function severalOf(value: unknown, count: number, label: string): readonly unknown[] {

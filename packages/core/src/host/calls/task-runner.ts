@@ -14,7 +14,7 @@ import { isMethod, type Method } from "../../shared/methods.ts";
 import { Execution, type ExecutionSite } from "./execution.ts";
 import { argumentsOf } from "./arguments.ts";
 import type { Loader } from "../code/loader.ts";
-import { runStream } from "./streaming.ts";
+import { answerItems } from "./streaming.ts";
 
 /** The target of a task's route; its method is the key of the function, as JSON. */
 export const taskTarget = "task";
@@ -50,8 +50,8 @@ export async function runTask(
     execution.trace(call);
     await execution.run(async () => {
       const value = await task(...args);
-      if (call.route.shape?.returns === "streaming") await runStream(value, execution, caller);
-      else execution.answer(value);
+      if (call.route.shape?.returns === undefined) execution.answer(value);
+      else await answerItems(value, execution, caller);
     });
   } catch (error) {
     execution.answerFailure(error);

@@ -24,7 +24,7 @@ import { argumentsOf } from "../arguments.ts";
 import { answerOf, Execution, type ExecutionSite, failureOf, noteExecution } from "../execution.ts";
 import type { Idleness } from "../idleness.ts";
 import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
-import { runStream } from "../streaming.ts";
+import { answerItems, givesItems } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
 import { ConcurrencyGroups, type Group } from "./mailbox.ts";
 import { CallOnStack } from "./call-on-stack.ts";
@@ -201,7 +201,7 @@ export class Instance implements ExecutionSite, ActorScope {
       const args = argumentsOf(call, session, this.caller.values.codec);
       if (events !== undefined) decodedMs = clockMs();
       result = method.run.apply(this.object.value, args);
-      goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
+      goesOn = isThenable(result) || givesItems(call.route, result);
     } catch (thrown) {
       error = thrown;
       threw = true;
@@ -241,7 +241,7 @@ export class Instance implements ExecutionSite, ActorScope {
       if (events !== undefined) execution.begun(startMs);
       execution.trace(call);
       result = execution.run(() => method.run.apply(this.object.value, args));
-      goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
+      goesOn = isThenable(result) || givesItems(call.route, result);
     } catch (error) {
       return execution.answerFailure(error);
     }
@@ -259,14 +259,13 @@ export class Instance implements ExecutionSite, ActorScope {
     group.running += 1;
     this.#home.idleness.begun();
     if (this.#home.isShared) (this.#awaited ??= new Set()).add(execution);
-    const isStream = execution.route.shape?.returns === "streaming";
-    const ended = isStream
-      ? execution.run(async () => runStream(await result, execution, this.caller))
-      : Promise.resolve(result);
+    const isOne = execution.route.shape?.returns === undefined;
+    const ended = isOne
+      ? Promise.resolve(result)
+      : execution.run(async () => answerItems(await result, execution, this.caller));
     ended.then(
       (value) => {
-        // A stream has answered for itself.
-        if (!isStream) execution.answer(value);
+        if (isOne) execution.answer(value);
         this.#finish(execution, group);
       },
       (error: unknown) => {
