@@ -18,7 +18,7 @@ export interface HttpDetails {
   readonly shouldRetry?: boolean;
 }
 
-/** @param nowMs of the date, for servers that name one */
+/** @param nowMs the time of this machine, for answers with dates and without the server's time */
 export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpDetails {
   const within = withinError(error);
   const status = firstOf(within, statusIn);

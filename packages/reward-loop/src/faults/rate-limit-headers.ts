@@ -3,7 +3,8 @@
  * retry-after the time until there is room again; from a success how much is left, and until when.
  * Headers: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
  * "6m0s", "20ms"), `x-ratelimit-reset` and `ratelimit-reset` (seconds from now, a Unix time, or a
- * date, depending on the service).
+ * date, depending on the service). Times are those of the endpoint's clock, whose time is the
+ * answer's `date`: this machine's clock may be wrong.
  *
  * Left out: the structured `ratelimit` of later IETF drafts, and Anthropic's headers, which come
  * with a retry-after.
@@ -40,9 +41,10 @@ const longestMs = 86_400_000;
  * Returns the time until all exhausted limits are reset; undefined: the headers do not say.
  *
  * @param headerOf a header by its name in lower case
- * @param nowMs the time that dates are compared with
+ * @param localMs the time of this machine, with which dates of an answer without `date` are compared
  */
-export function resetAfterMs(headerOf: HeaderOf, nowMs: number): number | undefined {
+export function resetAfterMs(headerOf: HeaderOf, localMs: number): number | undefined {
+  const nowMs = answeredAtMs(headerOf, localMs);
   const waits = kinds.flatMap(([reset, remaining]) => {
     // A limit without a remainder may be the exhausted one.
     if (Number(headerOf(remaining) ?? 0) > 0) return [];
@@ -57,9 +59,10 @@ export function resetAfterMs(headerOf: HeaderOf, nowMs: number): number | undefi
  * one limit the one with the least left counts.
  *
  * @param headerOf a header by its name in lower case
- * @param nowMs the time that dates are compared with
+ * @param localMs the time of this machine, with which dates of an answer without `date` are compared
  */
-export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits | undefined {
+export function announcedIn(headerOf: HeaderOf, localMs: number): AnnouncedLimits | undefined {
+  const nowMs = answeredAtMs(headerOf, localMs);
   const announced: { -readonly [Key in keyof AnnouncedLimits]: AnnouncedLimits[Key] } = {};
   for (const [reset, left, what] of kinds) {
     const text = headerOf(left)?.trim() ?? "";
@@ -70,7 +73,7 @@ export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits 
     if (known === undefined || remaining < known.remaining)
       announced[what] = { remaining, resetMs };
   }
-  const retryAfterMs = retryAfterIn(headerOf, nowMs);
+  const retryAfterMs = retryAfterIn(headerOf, localMs);
   if (retryAfterMs !== undefined) announced.retryAfterMs = retryAfterMs;
   return Object.keys(announced).length === 0 ? undefined : announced;
 }
@@ -79,11 +82,18 @@ export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits 
  * Reads `retry-after-ms` (OpenAI), or `retry-after` in seconds, as Go writes durations ("2s"), or
  * as a date. If an answer has several, the longest counts.
  */
-export function retryAfterIn(headerOf: HeaderOf, nowMs: number): number | undefined {
+export function retryAfterIn(headerOf: HeaderOf, localMs: number): number | undefined {
+  const nowMs = answeredAtMs(headerOf, localMs);
   const exact = longestOf(headerOf("retry-after-ms"), (text) =>
     text === "" ? undefined : Number(text),
   );
   return exact ?? longestOf(headerOf("retry-after"), (text) => waitMs(text, nowMs));
+}
+
+/** Returns when the endpoint answered, by its own clock where it says so. */
+function answeredAtMs(headerOf: HeaderOf, localMs: number): number {
+  const date = Date.parse(headerOf("date") ?? "");
+  return Number.isNaN(date) ? localMs : date;
 }
 
 /** Values of a header that came several times stand in a row; dates have a comma of their own. */

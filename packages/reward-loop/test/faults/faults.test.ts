@@ -130,6 +130,19 @@ describe("details of HTTP", () => {
       { responseHeaders: { "Retry-After": "Thu, 01 Jan 1970 00:00:03 GMT" } },
       { retryAfterMs: 2000 },
     ],
+    // By the endpoint's own time, where it says it: this machine's clock may be wrong.
+    ...[
+      { "retry-after": "Tue, 14 Nov 2023 22:13:22 GMT" },
+      { "x-ratelimit-reset": "1700000002", "x-ratelimit-remaining": "0" },
+      { "x-ratelimit-reset-tokens": "2023-11-14T22:13:22Z" },
+    ].map((said): [unknown, object] => [
+      { status: 429, headers: { Date: "Tue, 14 Nov 2023 22:13:20 GMT", ...said } },
+      { status: 429, retryAfterMs: 2000 },
+    ]),
+    [
+      { status: 429, headers: { date: "now", "retry-after": "Thu, 01 Jan 1970 00:00:03 GMT" } },
+      { status: 429, retryAfterMs: 2000 },
+    ],
     [{ status: 200.5, headers: { "retry-after": "soon" } }, {}],
     [{ status: 99, headers: { "retry-after": "-1" } }, {}],
     [
