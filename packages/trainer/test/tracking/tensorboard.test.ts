@@ -90,6 +90,19 @@ test("a process of its own has a file of its own, read after those before it", a
   expect(files).toEqual(files.toSorted());
 });
 
+test("a file is read after those before it, also if the clock has gone back", async () => {
+  const directory = await runFolder();
+  await logged(directory, { 1: 1 });
+  const [first] = await eventFiles(directory);
+  const hourBefore = Date.now() - 3_600_000;
+  vi.spyOn(Date, "now").mockReturnValue(hourBefore);
+  onTestFinished(() => void vi.restoreAllMocks());
+  await logged(directory, { 1: 2 });
+  const files = (await eventFiles(directory)).toSorted();
+  expect(files).toHaveLength(2);
+  expect(files[0]).toBe(first);
+});
+
 test("experiments and runs that share TENSORBOARD_DIR have folders of their own, and a resumed run stays in its own", async () => {
   const [shared, directory] = [await runFolder(), await runFolder()];
   vi.stubEnv("TENSORBOARD_DIR", shared);

@@ -43,13 +43,15 @@ export class TensorboardLogger implements TrackingLogger {
   async open(run: TrackedRun): Promise<void> {
     const directory = this.#directory ?? directoryOf(run);
     await mkdir(directory, { recursive: true });
-    const earlier = (await readdir(directory)).filter((name) => name.includes("tfevents")).length;
+    const earlier = (await readdir(directory)).filter((name) => name.includes("tfevents"));
     // Readers take files in the order of their names: the seconds first, then how many there were.
-    const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, "0");
-    const number = String(earlier).padStart(4, "0");
+    // The clock may have gone back since the last one.
+    const times = [Math.floor(Date.now() / 1000), ...earlier.map(secondsIn)];
+    const seconds = String(Math.max(...times)).padStart(10, "0");
+    const number = String(earlier.length).padStart(4, "0");
     const name = `events.out.tfevents.${seconds}.${number}.${hostname()}.${process.pid}`;
     this.#file = await open(join(directory, name), "ax");
-    this.#isResumed = earlier > 0;
+    this.#isResumed = earlier.length > 0;
     await this.#write(versionEvent(Date.now()));
   }
 
@@ -77,6 +79,11 @@ export class TensorboardLogger implements TrackingLogger {
   async #write(event: Buffer): Promise<void> {
     await this.#file?.appendFile(recordOf(event));
   }
+}
+
+/** Returns the time in the name of a file of events; 0 where another program named it otherwise. */
+function secondsIn(name: string): number {
+  return Number(/tfevents\.(\d{1,12})\./.exec(name)?.[1] ?? 0);
 }
 
 function directoryOf({ projectName, experimentName, directory }: TrackedRun): string {
