@@ -490,6 +490,15 @@ describe("what does not fit is told with what to do", () => {
   });
 });
 
+test("an agent on all addresses is called by a name of its certificate that others can reach", async () => {
+  const source = join(root, "reachable");
+  const hosts = ["localhost", "::1", "*.cluster.example", "node7.cluster.example"];
+  await makeCertificate({ authority: source, hosts });
+  const agent = await startAgent({ host: "0.0.0.0", tls: source });
+  expect(new URL(agent.address).hostname).toBe("node7.cluster.example");
+  await agent.close();
+});
+
 describe("makeCertificate", () => {
   test.each([
     ["10.0.0.7:6399", "; perhaps 10.0.0.7 is meant"],

@@ -59,11 +59,12 @@ export {
   RayError,
   RaySystemError,
 } from "./shared/errors.ts";
-export { asError, codeOf } from "./shared/errors/thrown.ts";
+export { asError, codeOf, reasonOf } from "./shared/errors/thrown.ts";
 export { pause, timers } from "./shared/machine/timers.ts";
 export { newId } from "./shared/ids.ts";
 export { warn } from "./shared/text/warning.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine/default-memory.ts";
+export { isLoopback, isUnspecified } from "./shared/machine/loopback.ts";
 export { isRunning } from "./shared/machine/processes.ts";
 export {
   type Checks,

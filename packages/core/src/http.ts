@@ -14,5 +14,6 @@ export type { HttpRoute } from "./transport/http/guard.ts";
 export { answerOf, HttpRefusal } from "./transport/http/refusal.ts";
 export { cutUnread, cutUntaken } from "./transport/http/unread.ts";
 export { withoutTokens } from "./runtime/launch/host-env.ts";
+export { isLoopback } from "./shared/machine/loopback.ts";
 export { OldestFirst } from "./shared/fifo.ts";
 export { newToken } from "./transport/connect/handshake.ts";

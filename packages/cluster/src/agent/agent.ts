@@ -15,6 +15,8 @@ import {
   findCredentials,
   type FoundCredentials,
   Guard,
+  isLoopback,
+  isUnspecified,
   Link,
   listen,
   type Listener,
@@ -268,15 +270,11 @@ function offerOf(options: AgentOptions, { maxPackageBytes }: CodeCache): Machine
 /** Returns a new promise on each call: the reactions of a promise live as long as it does. */
 const never = (): Promise<DeathCause> => new Promise(() => undefined);
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-}
-
-/** Returns the host name for others. */
+/** Returns the host name for others. The names of a certificate may be patterns. */
 function nameOf(host: string, credentials: Credentials | undefined): string {
-  const isEverything = host === "0.0.0.0" || host === "::";
-  if (!isEverything || credentials === undefined) return host;
-  return namesOf(credentials).find((name) => !isLoopback(name)) ?? hostname();
+  if (!isUnspecified(host) || credentials === undefined) return host;
+  const isReachable = (name: string): boolean => !isLoopback(name) && !name.includes("*");
+  return namesOf(credentials).find(isReachable) ?? hostname();
 }
 
 /** Calls `onEvent`; its failure does not end the reported work. */

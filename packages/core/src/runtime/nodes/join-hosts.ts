@@ -9,6 +9,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { transfer } from "comlink";
 import type { Way } from "../../host/host-control.ts";
+import { isLoopback } from "../../shared/machine/loopback.ts";
 import type { Address } from "../../transport/address.ts";
 import type { Host } from "../launch/host.ts";
 
@@ -16,11 +17,11 @@ export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Wa
   const isRemote = from.isRemote === true;
   if (to.isRemote === true || (to.isolation === "process" && !isRemote)) {
     const address = await addressOf(to);
-    if (!isRemote || !isLoopback(address)) return { kind: "dial", address };
+    if (!isRemote || !isOfOneMachine(address)) return { kind: "dial", address };
     // The driver reaches it by the loopback, so it is on the driver's machine. That machine reaches
     // the other one.
     const other = await addressOf(from);
-    return isLoopback(other) ? { kind: "dial", address } : dialFrom(to, from, other, wayId);
+    return isOfOneMachine(other) ? { kind: "dial", address } : dialFrom(to, from, other, wayId);
   }
   if (isRemote || from.isolation === "process") {
     return dialFrom(to, from, await addressOf(from), wayId);
@@ -49,8 +50,6 @@ function addressOf(host: Host): Promise<Address> {
 }
 
 /** Whether an address is reachable only from its own machine. */
-function isLoopback({ place }: Address): boolean {
-  if (!("host" in place)) return true;
-  const name = place.host.replace(/^::ffff:/i, "");
-  return name === "localhost" || name === "::1" || /^127\.\d+\.\d+\.\d+$/.test(name);
+function isOfOneMachine({ place }: Address): boolean {
+  return !("host" in place) || isLoopback(place.host);
 }

@@ -12,3 +12,13 @@ export function codeOf(thrown: unknown): string | undefined {
   if (typeof thrown !== "object" || thrown === null || !("code" in thrown)) return undefined;
   return typeof thrown.code === "string" ? thrown.code : undefined;
 }
+
+/**
+ * Returns the message of an error. An AggregateError of Node, which stands for a name none of whose
+ * addresses could be reached, has none, and gets those of its members.
+ */
+export function reasonOf(thrown: unknown): string {
+  const { message } = asError(thrown);
+  if (message !== "" || !(thrown instanceof AggregateError)) return message;
+  return [...new Set(thrown.errors.map(reasonOf))].join("; ");
+}

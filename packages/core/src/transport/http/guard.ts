@@ -10,6 +10,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { isLoopback } from "../../shared/machine/loopback.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 export interface HttpRoute {
@@ -175,6 +176,7 @@ function hostProblem(
   if (host === undefined) return malformed("the header Host is missing");
   const name = authority.exec(host)?.groups?.["name"]?.toLowerCase();
   if (name === undefined) return malformed("the header Host is no host:port");
+  // Any port is right, because a forwarded port differs from the listening one.
   if (isLoopback(name) || allowed.has(name)) return undefined;
   // A published port or a NAT forwards requests for an address that this machine does not have.
   // DNS rebinding needs a name, and the page that does it has no token.
@@ -188,11 +190,6 @@ function hostProblem(
     "host_not_allowed",
     `this endpoint is not called ${name}: call it ${names.join(", ")} or ${last}`,
   );
-}
-
-/** Accepts any port, because a forwarded port differs from the listening one. */
-function isLoopback(name: string): boolean {
-  return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
 }
 
 const ipv4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;

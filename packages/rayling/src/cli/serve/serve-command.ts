@@ -5,6 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
+import { isLoopback } from "@rayling/core/http";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogBusyError, RewardLogError } from "@rayling/reward-loop";
 import type { RewardLoopManager } from "@rayling/reward-loop";
@@ -148,10 +149,6 @@ async function readToken(path: string): Promise<string> {
   } catch (error) {
     throw new CliError(2, `--token-file: ${String(error)}`, { cause: error });
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function greeting(
