@@ -10,6 +10,7 @@ import {
   type DeathCause,
   ProtocolVersionError,
   RaySystemError,
+  reasonOf,
 } from "@rayling/core/cluster";
 import {
   type Announced,
@@ -232,7 +233,7 @@ export function dialGateway(announced: Announced, limits: DialLimits): Promise<S
     const failed = (error: Error): void =>
       reject(
         new (hasEnded(error) ? GatewayEndedError : RaySystemError)(
-          `the gateway cannot be reached at ${name}: ${error.message}`,
+          `the gateway cannot be reached at ${name}: ${reasonOf(error)}`,
           { cause: error },
         ),
       );

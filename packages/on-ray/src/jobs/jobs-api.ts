@@ -5,7 +5,13 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
-import { asError, AuthenticationError, deadline, RaySystemError } from "@rayling/core/cluster";
+import {
+  asError,
+  AuthenticationError,
+  deadline,
+  RaySystemError,
+  reasonOf,
+} from "@rayling/core/cluster";
 
 /** A job as Ray shows it. */
 export interface JobState {
@@ -164,7 +170,7 @@ export class JobsApi {
     return new Promise((resolve, reject) => {
       const failed = (error: Error): void => {
         if (signal?.aborted === true) return reject(asError(signal.reason));
-        const problem = `the Ray cluster at ${this.url} cannot be reached: ${error.message}`;
+        const problem = `the Ray cluster at ${this.url} cannot be reached: ${reasonOf(error)}`;
         reject(new RaySystemError(problem, { cause: error }));
       };
       const options = { method, headers, agent: false, timeout: timeoutMs, signal } as const;

@@ -3,7 +3,7 @@
  * an EndpointError.
  */
 
-import { fieldOf } from "@rayling/reward-manager-registry/values";
+import { fieldOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { postOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
@@ -163,8 +163,7 @@ function usageIn(answer: unknown): unknown {
 function broken(url: string, error: unknown): EndpointError {
   const cause = (error instanceof TypeError ? error.cause : undefined) ?? error;
   const code = fieldOf(cause, "code");
-  const message = fieldOf(cause, "message");
-  return new EndpointError(url, `could not be asked: ${String(message ?? error)}`, {
+  return new EndpointError(url, `could not be asked: ${messageOf(cause)}`, {
     code: typeof code === "string" ? code : "UND_ERR_SOCKET",
     cause: error,
   });

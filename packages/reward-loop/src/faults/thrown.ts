@@ -11,6 +11,7 @@ import {
   SandboxUnavailableError,
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { ScoreFailure, ScoreFailureCode, TokenUsage } from "../outcome.ts";
 import { usageOf } from "../spend/usage.ts";
 import { partOf, textPartOf, withinError } from "./error-tree.ts";
@@ -102,7 +103,8 @@ function nameOf(thrown: Error): string {
 
 function textAt(error: Error, key: "name" | "message"): string {
   try {
-    return textOf(error[key]);
+    const text = error[key];
+    return textOf(key === "message" && text === "" ? messageOf(error) : text);
   } catch {
     return `a ${key} that cannot be read`;
   }

@@ -1,5 +1,6 @@
 /** Requests of the client: what undici's `request` does, and what is left to fetch. */
 
+import dns from "node:dns";
 import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
@@ -14,7 +15,7 @@ import {
 } from "@rayling/reward-loop/client";
 import type { ChatOptions, PostOptions, PostRequestOptions } from "@rayling/reward-loop/client";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 
 interface Asked {
   readonly path: string;
@@ -63,6 +64,20 @@ async function startEndpoint(behaviour: Behaviour): Promise<Endpoint> {
 const answering: Behaviour = (_, response) => response.end(said);
 
 afterEach(() => vi.unstubAllGlobals());
+
+test("a name none of whose addresses is reached is refused with what each said", async () => {
+  const addresses = [
+    { address: "::1", family: 6 },
+    { address: "127.0.0.1", family: 4 },
+  ];
+  const lookup = ((_: string, __: object, answer: (error: null, all: object[]) => void) =>
+    answer(null, addresses)) as typeof dns.lookup;
+  const spy = vi.spyOn(dns, "lookup").mockImplementation(lookup);
+  onTestFinished(() => spy.mockRestore());
+  await expect(postJson("http://two.example:1/x", {})).rejects.toThrow(
+    /could not be asked: connect E\w+ ::1:1.*; connect ECONNREFUSED 127\.0\.0\.1:1$/,
+  );
+});
 
 test("a request says what fetch says, and connections are used again", async () => {
   await using endpoint = await startEndpoint(answering);
