@@ -348,13 +348,27 @@ export class RewardModuleImportError extends Error {
   readonly url: string;
 
   constructor(path: string, url: string, cause: unknown) {
-    super(`Reward module "${path}" failed while it loaded (${url}): ${messageOf(cause)}`, {
+    super(`Reward module "${path}" failed while it loaded (${url}): ${whyNotImported(cause)}`, {
       cause,
     });
     this.path = path;
     this.url = url;
   }
 }
+
+/**
+ * Says what failed. For a missing package Node proposes a file inside of one that another package
+ * has for itself, as pnpm keeps them; the module's own folder needs the package.
+ */
+function whyNotImported(cause: unknown): string {
+  const message = messageOf(cause);
+  const [found, name] = missingPackage.exec(message) ?? [];
+  if (found === undefined || name === undefined) return message;
+  return `${found}. It is not installed there: npm install ${name}`;
+}
+
+const missingPackage =
+  /^Cannot find package '([^'./][^']*)' imported from .*?(?= Did you mean |\s*$)/;
 
 /** The module has no export of that name, or none of the default names. */
 export class RewardExportNotFoundError extends Error {

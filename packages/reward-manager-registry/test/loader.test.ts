@@ -9,6 +9,7 @@ import {
   createRegistry,
   loadComputeScore,
   loadRewardManagerClass,
+  RewardModuleImportError,
 } from "@rayling/reward-manager-registry";
 import type { RewardSpec, ScoreInput } from "@rayling/reward-manager-registry";
 
@@ -28,6 +29,7 @@ const FILES: Readonly<Record<string, string>> = {
   "throws.mjs": `throw new RangeError("broken at import");`,
   "syntax.mjs": `export const = 1;`,
   "missing-inside.mjs": `import "./not-there.mjs";`,
+  "missing-package.mjs": `import "@team/nowhere/judge";`,
   "managers.mjs": `
     export class First { async runSingle() { return { rewardScore: 1, rewardExtraInfo: {} }; } }
     export class Second { async runSingle() { return { rewardScore: 2, rewardExtraInfo: {} }; } }
@@ -158,6 +160,11 @@ describe("what goes wrong is named", () => {
       /not-there\.mjs/,
     ],
     [
+      "missing-package.mjs",
+      { code: "REWARD_MODULE_IMPORT", cause: expect.any(Error) },
+      /missing-package\.mjs\. It is not installed there: npm install @team\/nowhere$/,
+    ],
+    [
       "reward.ts:nope",
       { code: "REWARD_EXPORT_NOT_FOUND", wanted: ["nope"] },
       /Its exports: .*computeScore.*limit/,
@@ -185,6 +192,16 @@ describe("what goes wrong is named", () => {
     expect(failure).toMatchObject(fields);
     expect((failure as Error).message).toMatch(message);
   });
+});
+
+test("a package that only another package has is to be installed, whatever Node proposes", () => {
+  const node = `Cannot find package '@a/b' imported from /my/judge.ts Did you mean to import "@a/b/dist/x.cjs"?`;
+  const { message } = new RewardModuleImportError(
+    "./judge.ts",
+    "file:///my/judge.ts",
+    new Error(node),
+  );
+  expect(message).toMatch(/from \/my\/judge\.ts\. It is not installed there: npm install @a\/b$/);
 });
 
 const managerScore = async (spec: string): Promise<number> => {
