@@ -43,6 +43,12 @@ describe("a single file with class and driver", () => {
     expect((await runDriver("main-function.ts")).stdout).toBe("driver 1\n");
   });
 
+  test("whose first call stands in a try hears in a worker what to put above it", async () => {
+    const { stdout } = await runDriver("first-call-in-try.ts");
+    expect(stdout).toMatch(/^driver 2$/m);
+    expect(stdout).toMatch(/caught DriverCodeStopped: .*Put "await ray.init\(\)" at the top level/);
+  });
+
   test("lives until what it asks of its session is answered", async () => {
     expect((await runDriver("asks.ts")).stdout).toBe("driver knows all\n");
   });
