@@ -24,6 +24,7 @@ class Counter {
     return other;
   }
   protected hidden(): void {}
+  __ray_shutdown__(): void {}
 }
 
 const ActorClass = ray.remote(Counter);

@@ -74,13 +74,16 @@ export type { SessionInfo } from "./api/session.ts";
 export type {
   ActorHandle,
   Constructor,
+  FunctionHandle,
   RefValue,
   RefValues,
+  RemoteArgument,
   RemoteArguments,
   RemoteMethod,
   ResultRef,
   ShapedResult,
 } from "./api/handle-types.ts";
+export type { CredentialFiles } from "./transport/tls/credential-files.ts";
 export type { Serializer } from "./protocol/values/encodable.ts";
 export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster-directory.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";

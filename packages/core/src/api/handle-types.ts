@@ -63,7 +63,7 @@ type IsStream<Returned> = unknown extends Returned
     : Returned extends
           | Iterator<unknown, unknown, never>
           | AsyncIterator<unknown, unknown, never>
-          | AsyncIterable<unknown, unknown, never>
+          | AsyncIterable<unknown>
       ? TakesGenerators<Returned>
       : false;
 
@@ -171,6 +171,9 @@ interface BuiltInMethods<Instance> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The method that an actor runs at its end is nobody's to call. */
+type Hook = "__ray_shutdown__";
+
 /**
  * An actor as its callers hold it: its public methods. It may be passed to other actors and
  * returned from them.
@@ -180,7 +183,7 @@ interface BuiltInMethods<Instance> {
  */
 export type ActorHandle<Instance, Methods = unknown> = {
   readonly [
-    Name in keyof Instance as Instance[Name] extends AnyFunction ? Name : never
+    Name in keyof Instance as Instance[Name] extends AnyFunction ? Exclude<Name, Hook> : never
   ]: Instance[Name] extends AnyFunction
     ? RemoteMethod<Instance[Name], Name extends keyof Methods ? Methods[Name] : unknown>
     : never;
