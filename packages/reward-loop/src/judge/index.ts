@@ -25,3 +25,4 @@ export { askFor } from "./structured.ts";
 export type { JudgeSchema, Structured, StructuredOptions } from "./structured.ts";
 export { fillTemplate } from "./template.ts";
 export type { PromptValues } from "./template.ts";
+export type { ScoreInput } from "@rayling/reward-manager-registry";
