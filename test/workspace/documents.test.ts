@@ -54,8 +54,8 @@ beforeAll(async () => {
   );
   const config = {
     extends: "../../tsconfig.json",
-    // A reader's own project is less strict.
-    compilerOptions: { noImplicitAny: false, noUnusedLocals: false },
+    // A reader has its names for use below.
+    compilerOptions: { noUnusedLocals: false },
     include: ["blocks"],
   };
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
@@ -80,6 +80,22 @@ test("there are blocks", () => {
 test.each([...new Set(blocks.map(({ page }) => page))])("the programs of %s are typed", (page) => {
   expect(problems.get(page) ?? []).toEqual([]);
 });
+
+/** The wheel of Python has the packages that its page imports. */
+const ofTheWheel = "docs/verl.md";
+
+test.each(pages.filter((page) => page !== ofTheWheel))(
+  "%s says how the packages that its programs import are installed",
+  (page) => {
+    const imported = blocks
+      .filter((block) => block.page === page)
+      .flatMap(({ code }) => [...code.matchAll(/ from "(@rayling\/[\w-]+)/g)])
+      .map(([, name]) => name);
+    const text = readFileSync(join(root, page), "utf8");
+    const installed = text.match(/npm install[^`\n]*/g)?.flatMap((line) => line.split(/\s+/)) ?? [];
+    expect(installed).toEqual(expect.arrayContaining([...new Set(imported)]));
+  },
+);
 
 /** It is made of the code. */
 const generated = "docs/options.md";
