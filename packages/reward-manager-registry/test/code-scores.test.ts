@@ -470,12 +470,10 @@ test("a whole number that Python refuses to read is no value", () => {
   expect(sameValue(`${digits}9`, `${digits}9`)).toBe(false);
 });
 
-test("numbers that Python has may stand beside, and in, texts of any length", () => {
-  const lines = "1\n".repeat(4_000_000);
-  const beside = `[${JSON.stringify(lines)}, Infinity]`;
-  expect(sameValue(beside, beside)).toBe(true);
-  const tests = { inputs: [`${lines}NaN`], outputs: ["1"] };
-  expect(readCodeTests(JSON.stringify(tests)).tests).toHaveLength(1);
+test("numbers that Python has may stand beside texts of any length", () => {
+  const input = JSON.stringify("1\n".repeat(3_000_000));
+  const text = `{ "inputs": [${input}], "outputs": ["1"], "rating": NaN }`;
+  expect(readCodeTests(text).tests).toHaveLength(1);
 });
 
 test("tests keep the numbers that Python has, and those that are not run are not looked at", () => {
