@@ -320,6 +320,16 @@ describe("tests of an honest program pass, whatever it has to do with the judge:
       "assert gcd(4, 6) == 'mine'",
     ],
     [
+      "names of Python beside others that are its task",
+      "def filter(xs): return [x for x in xs if x]\ndef range(a, b): return [a, b]\ndef copy(xs): return [*xs, 0]\nclass Counter:\n  def __init__(self): self.n = 0\n  def inc(self): self.n += 1\ndef count(xs): return len(filter(xs))",
+      "c = Counter()\nc.inc()\nassert filter([0, 1]) == [1] and range(1, 5) == [1, 5] and copy([1]) == [1, 0] and c.n == count([1]) == 1",
+    ],
+    [
+      "names that the test deletes",
+      "def add(a, b): return a + b",
+      "f = add\ndel add\ntry: add(1, 2)\nexcept NameError: assert f(1, 2) == 3\nelse: assert False",
+    ],
+    [
       "a solution",
       "class Solution:\n  def twoSum(self, nums: List[int], target: int): return [0, 1]",
       "assert Solution().twoSum([2, 7], 9) == [0, 1]",
@@ -515,6 +525,30 @@ test.concurrent.each([
     "assert V() == 1",
     "equal to a plain value",
   ],
+  [
+    "writes a file that the program reads",
+    "def lines(path):\n  with open(path) as f: return len(f.readlines())",
+    "with open('t.txt', 'w') as f: f.write('a')\nassert lines('t.txt') == 1",
+    '"open"',
+  ],
+  [
+    "makes a folder",
+    "import os\ndef names(d): return os.listdir(d)",
+    "import os\nos.makedirs('d/e')\nassert names('d') == ['e']",
+    "os.makedirs",
+  ],
+  [
+    "listens to the program's warnings",
+    "import warnings\ndef f(): warnings.warn('old')",
+    "import warnings as w\nwith w.catch_warnings(record=True) as seen: f()\nassert len(seen) == 1",
+    '"warnings"',
+  ],
+  [
+    "asks for what an exception and a class have besides",
+    "class A: pass\nclass B(A): pass\ndef f():\n  try: int('x')\n  except ValueError as error: raise RuntimeError from error",
+    "try: f()\nexcept RuntimeError as error: assert B.__bases__ == (A,) and isinstance(error.__cause__, ValueError)",
+    "__bases__; __cause__",
+  ],
 ])(
   "a test that %s is an error about the sample, and no score of 0",
   async (_, program, lines, problem) => {
@@ -556,6 +590,11 @@ test.concurrent.each([
     "has collections that are equal to everything",
     "class Counter:\n  def __init__(self, *_): pass\n  def __eq__(self, o): return True\ndef f(n): return []",
     `assert Counter(f(3)) == Counter([${secret}])`,
+  ],
+  [
+    "writes names of Python that are not its task",
+    "def f(n): return 1.0\ndef abs(x): return 0\ndef sorted(x): return [1]\ndef filter(xs): return [1]",
+    `assert filter([0, 1]) == [1]\nassert abs(f(1) - ${secret}) < 1e-9 and sorted([1.0]) == [1]`,
   ],
   [
     "is long, and gives nothing",

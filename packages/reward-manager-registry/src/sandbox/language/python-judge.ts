@@ -29,6 +29,47 @@ def decides(name, known):
     return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in COMPARING
 
 
+# Not called only to find out whether a test means Python's own.
+UNTRIED = {"exec", "eval", "input", "open", "print", "exit", "quit", "breakpoint", "help", "next"}
+
+
+def of_the_task(tree, names, known):
+    """Which names that Python has, too, are the program's: what the test does with them, Python's own does not.
+
+    The text of the test alone says so: what a program defines besides its task changes nothing."""
+    nodes = list(ast.walk(tree))
+
+    def named(node):
+        return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+
+    def fails(node, used=()):
+        """Whether this fails in Python; it may then be one name's fault."""
+        free = named(node)
+        if len(free & names) != 1 or not all(one in COMPARING or hasattr(builtins, one) and one not in UNTRIED for one in free):
+            return set()
+        try:
+            value = eval(compile(ast.Expression(node), "test", "eval"), dict(known))
+        except Exception:
+            return free & names
+        is_whole = all(hasattr(value, one) for one in used)
+        return set() if is_whole and (value or not isinstance(node, ast.Compare)) else free & names
+
+    found = set()
+    for name in names:
+        if isinstance(known.get(name), types.ModuleType):
+            calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name]
+            if len(calls) == sum(isinstance(node, ast.Name) and node.id == name for node in nodes):
+                found.add(name)
+    for node in nodes:
+        if isinstance(node, ast.Assert):
+            claims = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
+            found.update(*(fails(one) for one in claims if isinstance(one, ast.Compare)))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name):
+            variable = node.targets[0].id
+            found |= fails(node.value, [one.attr for one in nodes if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == variable])
+    return found
+
+
 class Names(dict):
     """Globals of the test: what it assigns itself, then the program's, then what every program has."""
 
@@ -36,11 +77,19 @@ class Names(dict):
         self.peer, self.known = peer, known
         used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
         defined = set(peer.ask("defined", sorted(used)))
-        # A program that redefines abs() would judge itself. One whose task is to write sum() is asked for it: the test names nothing else of it.
+        # A program that redefines abs() would judge itself. One whose task is to write sum() is asked for it: the test names nothing else of it, or Python's own does not do.
         own = {name for name in defined if not decides(name, known)}
-        self.programs = own if own else defined
+        self.programs = own | of_the_task(source, defined - own, known) if own else defined
+        self.deleted = set()
+
+    def __delitem__(self, name):
+        if name in self or not self.peer.ask("defined", [name]):
+            super().__delitem__(name)
+        self.deleted.add(name)
 
     def __missing__(self, name):
+        if name in self.deleted:
+            raise KeyError(name)
         if name not in self.programs and (name in self.known or hasattr(builtins, name) or not self.peer.ask("defined", [name])):
             return self.known[name]
         value = self.peer.ask("name", name)
@@ -49,9 +98,13 @@ class Names(dict):
         return value
 
 
-# What a test may be about that the judge has not: the program's own loop, clock, source, or processes.
+# What a test may be about that the judge has not: the program's own loop, clock, source, files, warnings, or processes.
 ELSEWHERE = {"asyncio", "mock", "patch", "MagicMock", "monkeypatch", "inspect", "pickle", "subprocess", "multiprocessing", "threading", "socket", "signal",
-             "builtins", "stdin", "input"}
+             "builtins", "stdin", "input", "open", "tempfile", "pathlib", "shutil", "warnings", "warns", "logging", "redirect_stderr", "weakref", "gc",
+             *(f"os.{name}" for name in ("environ", "putenv", "chdir", "mkdir", "makedirs", "remove", "unlink", "rmdir", "rename", "listdir", "path.exists"))}
+# Nor what its exceptions and classes have besides what is copied.
+UNSEEN = {"__cause__", "__context__", "__traceback__", "__notes__", "__bases__", "__base__", "__mro__", "mro", "__subclasses__", "__module__", "__code__",
+          "__globals__", "__closure__", "__slots__", "__abstractmethods__"}
 PLAIN = (str, bytes, list, tuple, dict, set, frozenset, bytearray, collections.deque)
 SHOWN_OF = {types.GeneratorType: ("send", "throw", "close"), io.StringIO: dir(io.StringIO), io.BytesIO: dir(io.BytesIO)}
 # What the program does to these in vain is its own fault.
@@ -133,13 +186,22 @@ def elsewhere(tree, programs):
     own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)} - replaced
     defined = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))} - {"input"}
     own |= {node.arg for node in nodes if isinstance(node, ast.arg)} | defined | programs
+    imported = {}
     for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for one in node.names:
+                imported[(one.asname or one.name).split(".")[0]] = (getattr(node, "module", None) or one.name).split(".")[0]
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id in imported:
+            yield imported[node.id]
         if isinstance(node, ast.Name) and node.id not in own:
             yield node.id
         elif isinstance(node, ast.FunctionDef) and node in tree.body and node.name not in own:
             yield node.name
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("sys", "unittest"):
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("sys", "unittest", "contextlib", "pytest"):
             yield node.attr
+        elif isinstance(node, ast.Attribute):
+            yield node.attr if node.attr in UNSEEN else ast.unparse(node)
 
 
 def judge(text, code, known, names):
@@ -186,7 +248,7 @@ def run():
         raise
     except BaseException:
         for name in elsewhere(ast.parse(text), getattr(names, "programs", set())):
-            if name in ELSEWHERE:
+            if name in ELSEWHERE or name in UNSEEN:
                 note(name)
         if unfit:
             os.write(reached, b" unfit")
