@@ -118,7 +118,7 @@ describe("micro-batches", () => {
     expect(microBatches(tokens, { maxTokens: 500, minMicroBatches: 5 })).toHaveLength(5);
   });
 
-  // verl 0.9.1 makes [[1], [0, 3], [2]] of it; earlier ones, [[0, 1], [2, 3]].
+  // verl 0.9.1 makes [[1], [0, 3], [2]] of it; 0.10.0.dev, [[0, 1], [2, 3]].
   test("are more, where as few as their tokens allow would be beyond the limit", () => {
     expect(microBatches([7, 7, 7, 1], { maxTokens: 12 })).toEqual([[1], [0, 3], [2]]);
     const four = microBatches([7, 7, 7, 1, 1], { maxTokens: 12, divisibleBy: 2 });

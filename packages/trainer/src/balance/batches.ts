@@ -113,7 +113,7 @@ export interface MicroBatchOptions {
  * Micro-batches of rows that together have about as much to do each (verl `use_dynamic_bsz`); the
  * ones with the least to do come first and last. Their rows are balanced, not packed: there is one
  * more, or `divisibleBy` more, for as long as one of them has more tokens than `maxTokens` (verl
- * 0.9.1; earlier ones go beyond it).
+ * 0.9.1; its 0.10.0.dev goes beyond it).
  *
  * @param tokens of each row. Throws TrainerInputError for a row that is longer than a micro-batch
  *   may be, and for fewer rows than micro-batches.

@@ -600,8 +600,24 @@ describe("what does not change the training is told, never refused", () => {
       "actor_rollout_ref.rollout.val_kwargs.n=4",
       "actor_rollout_ref.rollout.val_kwargs.n is 4, and without do_sample all of them are the same",
     ],
+    [
+      "actor_rollout_ref.actor.policy_loss.loss_mode=sapo",
+      'actor_rollout_ref.actor.policy_loss.loss_mode is sapo, whose loss is always put together by seq-mean-token-mean (as verl\'s): loss_agg_mode "token-mean" is for entropy and divergence',
+    ],
   ])("%s", (override, note) => {
     expect(withOverrides(override).notes).toEqual([note]);
+  });
+
+  test("of gspo with another loss_agg_mode, which verl 0.9.1 follows", () => {
+    const notesOn = (mode: string): readonly string[] =>
+      withOverrides(
+        "actor_rollout_ref.actor.policy_loss.loss_mode=gspo",
+        `actor_rollout_ref.actor.loss_agg_mode=${mode}`,
+      ).notes;
+    expect(notesOn("token-sum")).toEqual([
+      'actor_rollout_ref.actor.policy_loss.loss_mode is gspo, whose loss is always put together by seq-mean-token-mean (verl 0.9.1\'s gspo follows loss_agg_mode): loss_agg_mode "token-sum" is for entropy and divergence',
+    ]);
+    expect(notesOn("seq-mean-token-mean")).toEqual([]);
   });
 
   test("of both divergences at once", () => {

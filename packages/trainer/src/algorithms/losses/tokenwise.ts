@@ -156,7 +156,7 @@ const ofRowMeans = { lossAggMode: "seq-mean-token-mean" } as const;
 
 /**
  * Clipped by the ratio of whole rows, to the power of one over their length. Always put together by
- * seq-mean-token-mean.
+ * seq-mean-token-mean, as in its paper and in verl 0.10.0.dev; verl 0.9.1 follows loss_agg_mode.
  */
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);

@@ -11,7 +11,10 @@ export const algorithm = z.strictObject({
   gamma: option(share, 1),
   /** Used by gae. */
   lam: option(share, 1),
-  /** Whether GRPO divides by the deviation of a group. */
+  /**
+   * Whether GRPO divides by the deviation of a group; also grpo_vectorized, grpo_passk and gdpo. (In
+   * verl's trainer only grpo and grpo_passk: the others always divide.)
+   */
   normAdvByStdInGrpo: option(flag, true),
   /** Whether the divergence from the reference policy is in the reward. */
   useKlInReward: option(flag, false),

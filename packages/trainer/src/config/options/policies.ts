@@ -60,7 +60,10 @@ export const learning = {
   tauPos: option(positive, 1),
   /** The temperature of loss_mode sapo for other advantages. */
   tauNeg: option(positive, 1.05),
-  /** How the losses of tokens are combined into one. */
+  /**
+   * How the losses of tokens are combined into one. loss_mode gspo and sapo always take
+   * seq-mean-token-mean.
+   */
   lossAggMode: option(lossAggMode, "token-mean"),
   /**
    * The divisor of seq-mean-token-sum-norm, equal in all batches; null: data.max_response_length.

@@ -73,7 +73,21 @@ export function respelt(given: ConfigTree): Respelt {
       `${validation}.n is ${n}, and without ${draws === true ? "a temperature" : "do_sample"} all of them are the same`,
     );
   }
+  notes.push(...rowMeanNotes(tree));
   return { tree, notes };
+}
+
+/** Two losses are put together in one way, also where loss_agg_mode was set to another. */
+function rowMeanNotes(tree: ConfigTree): string[] {
+  const actor = ["actor_rollout_ref", "actor"];
+  const lossMode = valueAt(tree, [...actor, "policy_loss", "loss_mode"]);
+  const aggregation = valueAt(tree, [...actor, "loss_agg_mode"]);
+  if (lossMode !== "gspo" && lossMode !== "sapo") return [];
+  if (aggregation === "seq-mean-token-mean" || aggregation === undefined) return [];
+  const theirs = lossMode === "gspo" ? "verl 0.9.1's gspo follows loss_agg_mode" : "as verl's";
+  return [
+    `actor_rollout_ref.actor.policy_loss.loss_mode is ${lossMode}, whose loss is always put together by seq-mean-token-mean (${theirs}): loss_agg_mode ${JSON.stringify(aggregation)} is for entropy and divergence`,
+  ];
 }
 
 /** Returns the loggers that exist here; adds a note for each other one. */
