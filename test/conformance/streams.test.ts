@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-<<<<<<< HEAD
-import { Counter, same, Signal, Stream, StreamReader, UserError } from "../fixtures/conformance.ts";
-import { initIn, withinAndApart, beside } from "../fixtures/isolations.ts";
-=======
 import {
   Counter,
   Giver,
@@ -15,8 +11,7 @@ import {
   StreamReader,
   UserError,
 } from "../fixtures/conformance.ts";
-import { initIn, withinAndApart, ownHost } from "../fixtures/isolations.ts";
->>>>>>> 8f960985 (fix(core): a generator with numReturns gives its first values to the first refs, and its error to the rest)
+import { beside, initIn, ownHost, withinAndApart } from "../fixtures/isolations.ts";
 
 /** What a stream gives, failures as they are. */
 async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {
