@@ -13,6 +13,7 @@ import { Budget } from "../src/spend/cost-budget.ts";
 import { ScoreCache } from "../src/spend/score-cache.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 import { closeLoops, fixture, loopOf, sampleOf } from "./loop.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(async () => {
@@ -202,7 +203,7 @@ describe("a cache", () => {
       rewardExtraInfo: { a: [{ c: 2 }] },
     });
     expect(Object.keys(own.find("v", "one")?.rewardExtraInfo ?? {})).toEqual(["a"]);
-    own.close();
+    await own.close();
     const told = warningsOfThisTest();
     const options = { reward: { path: priced }, cache };
     expect(called(await scored(options, ["no usage 1", "no usage 1", "no usage 2"]))).toEqual([
@@ -233,9 +234,58 @@ describe("a cache", () => {
     // toEqual tells -0 from 0.
     expect(own.find("v", "zero")).toEqual({ rewardScore: -0, rewardExtraInfo: { list: [-0, 0] } });
     expect(own.find("w", "plain")).toBeUndefined();
-    own.close();
+    await own.close();
     await setImmediate();
     expect(told()).toEqual([expect.stringContaining('results whose "when"') as string]);
+  });
+
+  /** Another program that has the lock until it is called. */
+  function locked(): () => void {
+    const other = new DatabaseSync(cache);
+    other.exec("BEGIN IMMEDIATE");
+    return () => other.close();
+  }
+
+  const result = (rewardScore: number) => ({ rewardScore, rewardExtraInfo: { rewardScore } });
+
+  test("whose file another program has locked keeps scores until it is free", async () => {
+    const told = warningsOfThisTest();
+    const clock = new VirtualClock();
+    const own = await ScoreCache.open(cache, { clock });
+    // A second process, for which nothing is to be written when it opens the file.
+    let unlock = locked();
+    const second = await ScoreCache.open(cache);
+    for (let index = 0; index < 2_000; index++) own.keep("v", String(index), result(index));
+    await clock.advanceTo(60_000);
+    expect(own.find("v", "1999")).toEqual(result(1999));
+    expect(second.find("v", "1999")).toBeUndefined();
+    unlock();
+    await clock.advanceTo(70_000);
+    const keys = ["0", "1000", "1999"];
+    expect(keys.map((key) => second.find("v", key))).toEqual([0, 1000, 1999].map(result));
+    // What is locked when it is closed is waited for.
+    unlock = locked();
+    own.keep("v", "last", result(5));
+    const closing = own.close();
+    unlock();
+    await closing;
+    expect(second.find("v", "last")).toEqual(result(5));
+    await second.close();
+    expect(told()).toEqual([]);
+  });
+
+  test("that stays locked says how many scores it does not keep, and closes", async () => {
+    const told = warningsOfThisTest();
+    const own = await ScoreCache.open(cache, { closeMs: 0, mostCharacters: 150 });
+    const unlock = locked();
+    for (let index = 0; index < 5; index++) own.keep("v", String(index), result(index));
+    // The last ones did not find room.
+    expect(own.find("v", "0")).toEqual(result(0));
+    expect(own.find("v", "4")).toBeUndefined();
+    await own.close();
+    unlock();
+    await setImmediate();
+    expect(told()).toEqual([expect.stringContaining("does not keep 5 of the scores") as string]);
   });
 
   test("that is none, or of another layout, is refused and left as it is", async () => {

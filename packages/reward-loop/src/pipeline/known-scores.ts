@@ -5,7 +5,7 @@
  * samples that come while the first of them is being scored get its outcome; they are not scored,
  * and cost nothing. A group one of whose members has failed is not kept: its scores belong
  * together, and that failure may not recur. A cache that cannot be read or written any more (a full
- * disk, another writer) is reported once and costs no outcome: a missing entry is an unknown score.
+ * disk) is reported once and costs no outcome: a missing entry is an unknown score.
  */
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
@@ -84,8 +84,8 @@ export class KnownScores {
     }
   }
 
-  close(): void {
-    this.#cache?.close();
+  async close(): Promise<void> {
+    await this.#cache?.close();
   }
 
   #tried<Value>(use: () => Value): Value | undefined {

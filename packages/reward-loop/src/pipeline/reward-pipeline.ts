@@ -93,7 +93,7 @@ export class RewardPipeline implements RewardSource {
       const workers = await openWorkers({ settings, version, limiter, asksToSpend }, 0);
       return new RewardPipeline({ settings, limiter, budget, known }, workers, version.version);
     } catch (error) {
-      known?.close();
+      await known?.close();
       throw error;
     }
   }
@@ -201,7 +201,7 @@ export class RewardPipeline implements RewardSource {
       this.#dispatcher.close();
       await Promise.all(this.#workers.map((worker) => worker.close()));
       await Promise.all(this.#leaving);
-      this.#known?.close();
+      await this.#known?.close();
     })();
     return this.#closing;
   }

@@ -3,7 +3,8 @@
  * of the reward function and by the sample's content.
  *
  * Only valid scores are kept. Several processes may use one file; a file of another layout is
- * refused, not changed.
+ * refused, not changed. Another program's lock on the file holds no thread up: what is to be kept
+ * meanwhile is written when the lock is free.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -11,19 +12,28 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
-import { isRecord, recordIn } from "@rayling/reward-manager-registry/values";
+import { isRecord, messageOf, recordIn } from "@rayling/reward-manager-registry/values";
+import { isBusy, UnwrittenScores } from "./unwritten-scores.ts";
+import type { ScoreRow, UnwrittenOptions } from "./unwritten-scores.ts";
 
 /** The version of this file's layout. */
 const layout = 1;
+
+/** How long SQLite waits for a lock, holding the thread: while opening, and for one row, in ms. */
+const lockMs = { open: 10_000, row: 10 };
 
 export class ScoreCache {
   readonly #database: DatabaseSync;
   readonly #find: StatementSync;
   readonly #keep: StatementSync;
+  readonly #path: string;
+  readonly #unwritten: UnwrittenScores;
   #hasWarned = false;
 
-  private constructor(database: DatabaseSync) {
+  private constructor(database: DatabaseSync, path: string, options: UnwrittenOptions) {
     this.#database = database;
+    this.#path = path;
+    this.#unwritten = new UnwrittenScores((rows) => this.#writeAll(rows), options);
     this.#find = database.prepare("SELECT result FROM scores WHERE version = ? AND sample = ?");
     this.#keep = database.prepare(
       "INSERT OR REPLACE INTO scores (version, sample, result, at) VALUES (?, ?, ?, ?)",
@@ -31,12 +41,12 @@ export class ScoreCache {
   }
 
   /** Rejects with RewardCacheError. */
-  static async open(path: string): Promise<ScoreCache> {
+  static async open(path: string, options: UnwrittenOptions = {}): Promise<ScoreCache> {
     const { DatabaseSync: Database } = await import("node:sqlite");
     try {
       const database = new Database(path);
       database.exec(
-        "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
+        `PRAGMA busy_timeout = ${lockMs.open}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL`,
       );
       const found = Number(Object.values(database.prepare("PRAGMA user_version").get() ?? {})[0]);
       if (found !== 0 && found !== layout) {
@@ -44,19 +54,25 @@ export class ScoreCache {
         throw new Error(`it has the layout ${found}, not ${layout}`);
       }
       database.exec(
-        `CREATE TABLE IF NOT EXISTS scores (version TEXT, sample TEXT, result TEXT, at TEXT, PRIMARY KEY (version, sample)) WITHOUT ROWID; PRAGMA user_version = ${layout}`,
+        "CREATE TABLE IF NOT EXISTS scores (version TEXT, sample TEXT, result TEXT, at TEXT, PRIMARY KEY (version, sample)) WITHOUT ROWID",
       );
-      return new ScoreCache(database);
+      // A write needs the lock, which another program may hold for long.
+      if (found !== layout) database.exec(`PRAGMA user_version = ${layout}`);
+      database.exec(`PRAGMA busy_timeout = ${lockMs.row}`);
+      return new ScoreCache(database, path, options);
     } catch (error) {
       throw new RewardCacheError(path, error);
     }
   }
 
-  /** Undefined: not known. Throws for a row that holds no score: the file was damaged. */
+  /**
+   * Undefined: not known, or the file is locked. Throws for a row that holds no score: the file was
+   * damaged.
+   */
   find(version: string, sample: string): RewardResult | undefined {
-    const row = this.#find.get(version, sample);
-    if (row === undefined) return undefined;
-    const { rewardScore, rewardExtraInfo } = recordIn(resultIn(String(row["result"])));
+    const text = this.#unwritten.find(version, sample)?.text ?? this.#read(version, sample);
+    if (text === undefined) return undefined;
+    const { rewardScore, rewardExtraInfo } = recordIn(resultIn(text));
     if (typeof rewardScore === "number" && isRecord(rewardExtraInfo)) {
       return { rewardScore, rewardExtraInfo };
     }
@@ -64,18 +80,62 @@ export class ScoreCache {
   }
 
   /**
-   * Stores a result without its undefined fields. Results that JSON cannot carry are not kept,
-   * which is reported once.
+   * Stores a result without its undefined fields; while the file is locked, in memory. Results that
+   * JSON cannot carry are not kept, which is reported once.
    */
   keep(version: string, sample: string, { rewardScore, rewardExtraInfo }: RewardResult): void {
     const text = textOf({ rewardScore, rewardExtraInfo });
     if (text === undefined) this.#warn({ rewardScore, rewardExtraInfo });
-    else this.#keep.run(version, sample, text, new Date().toISOString());
+    else this.#store({ version, sample, text, at: new Date().toISOString() });
   }
 
-  close(): void {
+  /** Writes what a lock has kept back, if the lock ends in time. */
+  async close(): Promise<void> {
+    const { count, reason } = await this.#unwritten.close();
     this.#database.close();
+    if (count === 0) return;
+    warn(
+      `the cache of scores ${JSON.stringify(this.#path)} was locked by another program, and does not keep ${count} of the scores of this run, which are asked for again next time: ${messageOf(reason)}`,
+    );
   }
+
+  #read(version: string, sample: string): string | undefined {
+    try {
+      const row = this.#find.get(version, sample);
+      return row === undefined ? undefined : String(row["result"]);
+    } catch (error) {
+      if (isBusy(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #store(row: ScoreRow): void {
+    // What is found locked once is left alone for some time: each attempt holds the thread.
+    if (!this.#unwritten.isEmpty) return this.#unwritten.add(row);
+    try {
+      this.#write(row);
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      this.#unwritten.add(row, error);
+    }
+  }
+
+  #write({ version, sample, text, at }: ScoreRow): void {
+    this.#keep.run(version, sample, text, at);
+  }
+
+  #writeAll(rows: readonly ScoreRow[]): void {
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      for (const row of rows) this.#write(row);
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      // A transaction that SQLite has ended by itself cannot be rolled back.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
   #warn({ rewardExtraInfo }: RewardResult): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
