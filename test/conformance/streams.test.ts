@@ -155,8 +155,8 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
 
     test("of a task", async () => {
       for (const task of [givesAtOnce, givesLater]) {
-        const given = async (...what: Parameters<typeof task.remote>): Promise<unknown[]> =>
-          outcomes(task.options(three).remote(...what));
+        const given = async (...what: Parameters<typeof givesAtOnce.remote>): Promise<unknown[]> =>
+          outcomes(task.options(three).remote(what[0], what[1]));
         expect(await given(2, "ends")).toEqual([0, 1, tooFew]);
         expect(await given(0, "goes on")).toEqual([0, 1, 2]);
         const failed = expect.any(UserError);
