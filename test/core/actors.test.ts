@@ -15,6 +15,7 @@ import {
   lateClass,
   Lookalike,
   Meeting,
+  Swapped,
 } from "../fixtures/actors.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
@@ -134,6 +135,14 @@ describe("a handle", () => {
     }
     const toText = Reflect.get(counter, "toString") as unknown as () => string;
     expect(Reflect.apply(toText, counter, [])).toMatch(/^ActorHandle\(CounterClass, actor-\w+\)$/);
+  });
+
+  test("says that an object which its constructor has put in its place lacks the method", async () => {
+    const call = ray.get(Swapped.remote().lost.remote());
+    await expect(call).rejects.toThrow(
+      'Swapped has a method "lost", and its object has not; that has: other (the constructor returned another object,',
+    );
+    await expect(call).rejects.toMatchObject({ code: "METHOD_NOT_FOUND", method: "lost" });
   });
 
   test("refuses fields and getters that hold functions by name, and says what to write", async () => {

@@ -409,13 +409,13 @@ export class MethodNotFoundError extends TypeError {
     className: string,
     method: string,
     methods: readonly string[],
-    kind?: "field" | "getter",
+    kind?: "field" | "getter" | "elsewhere",
   ) {
     const known = methods.join(", ") || "none";
-    const why =
-      kind === undefined ? "fields and getters are not methods" : `${method} is a ${kind}`;
     super(
-      `${className} has no method "${method}"; it has: ${known} (${why}: a function can be called when it is a method, ${method}(...) { ... })`,
+      kind === "elsewhere"
+        ? `${className} has a method "${method}", and its object has not; that has: ${known} (the constructor returned another object, or the module is another one where the actor is)`
+        : `${className} has no method "${method}"; it has: ${known} (${kind === undefined ? "fields and getters are not methods" : `${method} is a ${kind}`}: a function can be called when it is a method, ${method}(...) { ... })`,
     );
     this.name = "MethodNotFoundError";
     this.className = className;

@@ -16,6 +16,7 @@ import { ActorDiedError, type DeathCause, MethodNotFoundError } from "../../../s
 import {
   type Method,
   methodOf,
+  methodsOf,
   notMethodOf,
   prototypeOf,
   shutdownHook,
@@ -82,7 +83,11 @@ export class ActorObject {
   /** The class here differs from the one that the caller knows, or a peer made the name up. */
   noMethod(name: string): MethodNotFoundError {
     const { className, methods } = this.#info;
-    return new MethodNotFoundError(className, name, methods, notMethodOf(this.value, name));
+    if (!methods.includes(name)) {
+      return new MethodNotFoundError(className, name, methods, notMethodOf(this.value, name));
+    }
+    const own = [...methodsOf(prototypeOf(this.value)).keys()];
+    return new MethodNotFoundError(className, name, own, "elsewhere");
   }
 
   /** Runs the shutdown hook. Never rejects. */
