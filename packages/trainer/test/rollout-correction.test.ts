@@ -14,6 +14,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { type Matrix, matrixOf, newMatrix, tensorOf } from "../src/algorithms/matrix.ts";
+import { withDefaults } from "../src/algorithms/rollout-correction/correction-settings.ts";
 import { offPolicyMetrics } from "../src/algorithms/rollout-correction/off-policy.ts";
 import type { RatioBatch } from "../src/algorithms/rollout-correction/ratio-rows.ts";
 import { rejectRollouts } from "../src/algorithms/rollout-correction/rejection.ts";
@@ -22,6 +23,7 @@ import {
   rolloutWeights,
   type WeightSettings,
 } from "../src/algorithms/rollout-correction/weights.ts";
+import { optimizerSettingsOf } from "../src/policy/tiny/optimizer/optimizer-settings.ts";
 import { type Adapter, camelCased, checkGolden, type GoldenCase, tensorAt } from "./golden.ts";
 
 const matrixAt = (golden: GoldenCase, name: string): Matrix =>
@@ -168,6 +170,16 @@ describe("rollout correction", () => {
     expect(() => rolloutCorrectionPreset("none" as never)).toThrow(
       'there is no rollout correction preset "none"; there are decoupled_token_is',
     );
+  });
+
+  test("a setting that is undefined has its default", () => {
+    const absent: object = Object.fromEntries(
+      Object.keys(rolloutCorrectionPreset("disabled")).map((name) => [name, undefined]),
+    );
+    expect(withDefaults(absent)).toEqual(withDefaults({}));
+    const names = ["lr", "betas", "eps", "clipGrad", "lrSchedulerType", "totalTrainingSteps"];
+    const optim: object = Object.fromEntries(names.map((name) => [name, undefined]));
+    expect(optimizerSettingsOf(optim)).toEqual(optimizerSettingsOf({}));
   });
 
   test.each(["token", "sequence"] as const)(

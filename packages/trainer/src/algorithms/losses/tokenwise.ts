@@ -367,7 +367,7 @@ export const decoupledFromRollout: PolicyLoss = (batch, settings = {}) => {
   }
   return weightedByBehaviour(
     { ...rest, proximalLogProb: oldLogProb, behavLogProb: rolloutLogProbs },
-    { behavImpWeightCap: 5, ...settings },
+    { ...settings, behavImpWeightCap: settings.behavImpWeightCap ?? 5 },
     "actor/",
   );
 };

@@ -107,17 +107,22 @@ export function rolloutCorrectionPreset(
   return withDefaults(presets[name]);
 }
 
-export function withDefaults(
-  settings: RolloutCorrectionSettings,
-): Required<RolloutCorrectionSettings> {
+export function withDefaults({
+  rolloutIs = null,
+  rolloutIsThreshold = 2,
+  rolloutIsBatchNormalize = false,
+  rolloutRs = null,
+  rolloutRsThreshold = null,
+  bypassMode = false,
+  lossType = "ppo_clip",
+}: RolloutCorrectionSettings): Required<RolloutCorrectionSettings> {
   return {
-    rolloutIs: null,
-    rolloutIsThreshold: 2,
-    rolloutIsBatchNormalize: false,
-    rolloutRs: null,
-    rolloutRsThreshold: null,
-    bypassMode: false,
-    lossType: "ppo_clip",
-    ...settings,
+    rolloutIs,
+    rolloutIsThreshold,
+    rolloutIsBatchNormalize,
+    rolloutRs,
+    rolloutRsThreshold,
+    bypassMode,
+    lossType,
   };
 }

@@ -42,22 +42,26 @@ export interface OptimizerSettings {
 
 export type ResolvedOptimizerSettings = Required<OptimizerSettings>;
 
+const standard: ResolvedOptimizerSettings = {
+  lr: 1e-3,
+  weightDecay: 0.01,
+  betas: [0.9, 0.999],
+  eps: 1e-8,
+  clipGrad: 1,
+  lrSchedulerType: "constant",
+  lrWarmupSteps: -1,
+  lrWarmupStepsRatio: null,
+  totalTrainingSteps: -1,
+  minLrRatio: 0,
+  numCycles: 0.5,
+};
+
 /** @throws TrainerInputError that names the setting */
 export function optimizerSettingsOf(settings: OptimizerSettings): ResolvedOptimizerSettings {
-  const resolved: ResolvedOptimizerSettings = {
-    lr: 1e-3,
-    weightDecay: 0.01,
-    betas: [0.9, 0.999],
-    eps: 1e-8,
-    clipGrad: 1,
-    lrSchedulerType: "constant",
-    lrWarmupSteps: -1,
-    lrWarmupStepsRatio: null,
-    totalTrainingSteps: -1,
-    minLrRatio: 0,
-    numCycles: 0.5,
-    ...settings,
-  };
+  const resolved: ResolvedOptimizerSettings = { ...standard };
+  for (const [name, value] of Object.entries(settings)) {
+    if (value !== undefined) Object.assign(resolved, { [name]: value });
+  }
   const { lr, weightDecay, betas, eps, clipGrad, lrSchedulerType, lrWarmupSteps } = resolved;
   const { lrWarmupStepsRatio, totalTrainingSteps, minLrRatio, numCycles } = resolved;
   const wrong = (name: string, wanted: string, value: unknown): TrainerInputError =>
