@@ -1,3 +1,4 @@
+import dns from "node:dns";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -8,6 +9,9 @@ import type { Hello, NetworkSettings } from "../src/transport/address.ts";
 import { listen } from "../src/transport/link/listen.ts";
 import { dial, dialLater } from "../src/transport/link/dial.ts";
 import { drainAll } from "../src/transport/drain.ts";
+import { provesLoss } from "../src/transport/connect/peer-probe.ts";
+import { firstOf } from "../src/transport/connect/first-connection.ts";
+import { isLookingUp, joinedLookup } from "../src/transport/connect/name-lookup.ts";
 import { introduce } from "../src/transport/connect/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbeat.ts";
 import type { Link } from "../src/transport/link/link.ts";
@@ -130,6 +134,22 @@ async function cutByTest() {
   const tick = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   return { port, link, tick };
 }
+
+type DnsAnswer = (error: Error | null, addresses: readonly dns.LookupAddress[]) => void;
+
+/** Answers the look-ups of all names. */
+function named(lookUp: (name: string, answer: DnsAnswer) => void): void {
+  const spy = vi
+    .spyOn(dns, "lookup")
+    .mockImplementation(((name: string, _: dns.LookupOptions, answer: DnsAnswer) =>
+      lookUp(name, answer)) as typeof dns.lookup);
+  ends.push(() => spy.mockRestore());
+}
+
+const found = (address: string): dns.LookupAddress => ({
+  address,
+  family: address.includes(":") ? 6 : 4,
+});
 
 const numbered = (index: number, length = 4): Batch => {
   const bytes = new Uint8Array(length);
@@ -405,6 +425,76 @@ describe("a link", () => {
       message: `nobody could not be reached for 0.05 s: connect ECONNREFUSED 127.0.0.1:${port}`,
     });
     expect(link.isOpen).toBe(false);
+  });
+
+  test("to a name none of whose addresses is reached says why, for each", async () => {
+    const nowhere = new Cuttable(1);
+    const port = await nowhere.listen();
+    nowhere.end();
+    named((_, answer) => answer(null, ["::1", "127.0.0.1"].map(found)));
+    const link = dialLater(async () => ({ place: { host: "two.example", port }, token }), hello, {
+      peerId: "nobody",
+      explain: never,
+      network: { reconnectTimeoutMs: 50, explainMs: 10 },
+    });
+    const { message } = await link.closed;
+    expect(message).toContain("nobody could not be reached for 0.05 s: connect E");
+    expect(message).toContain(` ::1:${port}`);
+    expect(message).toContain(`; connect ECONNREFUSED 127.0.0.1:${port}`);
+  });
+
+  test.each([
+    [["ECONNREFUSED", "ECONNREFUSED"], true],
+    [["ECONNREFUSED", "ETIMEDOUT"], false],
+    [["EADDRNOTAVAIL", "ECONNREFUSED"], false],
+  ])("is lost where that is proved at each address of its peer: %j", (codes, isLost) => {
+    const failures = codes.map((code) => Object.assign(new Error("x"), { code }));
+    // Node gives it the code of the first.
+    const failure = Object.assign(new AggregateError(failures), { code: codes[0] ?? "" });
+    expect(provesLoss(failure, false)).toBe(isLost);
+  });
+
+  test("looks the name of its peer up once at a time, however many connections want it", () => {
+    const asked: [string, DnsAnswer][] = [];
+    named((name, answer) => asked.push([name, answer]));
+    const got: unknown[] = [];
+    const options = { all: true };
+    const want = (name: string): void =>
+      joinedLookup(name, options, (error, all) => got.push(error ?? all));
+    for (const name of ["a.example", "b.example", "a.example", "a.example"]) want(name);
+    expect(asked.map(([name]) => name)).toEqual(["a.example", "b.example"]);
+    expect(["a.example", "b.example", "example"].map(isLookingUp)).toEqual([true, true, false]);
+    const [[, answerA], [, answerB]] = asked as [[string, DnsAnswer], [string, DnsAnswer]];
+    answerA(null, [found("10.0.0.7")]);
+    expect(got).toEqual([1, 2, 3].map(() => [found("10.0.0.7")]));
+    const failure = new Error("the name server is silent");
+    answerB(failure, []);
+    expect(got.at(-1)).toBe(failure);
+    expect(["a.example", "b.example"].map(isLookingUp)).toEqual([false, false]);
+    // What was found is asked for again: addresses change.
+    want("a.example");
+    expect(asked).toHaveLength(3);
+    asked[2]?.[1](null, []);
+  });
+
+  test("begins no further attempt while the name of its peer is being looked up", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    ends.push(() => vi.useRealTimers());
+    let isNaming = true;
+    let attempts = 0;
+    const over = new AbortController();
+    const attempt = (): Promise<never> => {
+      attempts += 1;
+      return new Promise(() => undefined);
+    };
+    const first = firstOf({ attempt, isNaming: () => isNaming }, undefined, over.signal);
+    for (let count = 0; count < 4; count++) await vi.advanceTimersByTimeAsync(1000);
+    expect(attempts).toBe(1);
+    isNaming = false;
+    for (let count = 0; count < 2; count++) await vi.advanceTimersByTimeAsync(1000);
+    expect(attempts).toBeGreaterThan(1);
+    over.abort();
+    await expect(first).rejects.toThrow("not wanted any more");
   });
 
   test("to somebody who is reached and says nothing for longer than a cut may last is made when that connection is cut", async () => {

@@ -8,6 +8,7 @@ import {
   type RayError,
   RaySystemError,
 } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/errors/thrown.ts";
 import { type Address, cutOff, keepAlive, type NetworkSettings } from "../address.ts";
 import { deadline } from "../deadline.ts";
 import { peerLimits } from "../socket/framing.ts";
@@ -15,6 +16,7 @@ import { SocketChannel } from "../socket/socket.ts";
 import type { Credentials } from "../tls/credentials.ts";
 import { explainTls, secureSocket } from "../tls/tls.ts";
 import { handshakeMs, introduce, TurnedAwayError } from "./handshake.ts";
+import { isLookingUp, joinedLookup } from "./name-lookup.ts";
 import { PeerLostError, provesLoss } from "./peer-probe.ts";
 
 /** The peer of a connection. */
@@ -60,7 +62,7 @@ export async function connectTo(
   signal?.addEventListener("abort", onAbort, { once: true });
   let isMade = false;
   let limit = deadline(handshakeMs, () =>
-    giveUp(new Error(`nothing is heard from there within ${seconds}`)),
+    giveUp(new Error(`${silenceOf(address)} within ${seconds}`)),
   );
   socket.once("connect", () => {
     isMade = true;
@@ -90,6 +92,11 @@ export async function connectTo(
   }
 }
 
+function silenceOf({ place }: Address): string {
+  const isNaming = "host" in place && isLookingUp(place.host);
+  return isNaming ? "the address of its name is not found" : "nothing is heard from there";
+}
+
 const seconds = `${handshakeMs / 1000} s`;
 
 function socketTo(
@@ -98,10 +105,10 @@ function socketTo(
   credentials: Credentials | undefined,
 ): Socket {
   if (isSecure !== true || "path" in place)
-    return connect({ ...place, noDelay: true, ...keepAlive });
+    return connect({ ...place, lookup: joinedLookup, noDelay: true, ...keepAlive });
   if (credentials !== undefined) {
     // Other sockets are unref'ed by their channel, so this one is unref'ed, too.
-    return secureSocket({ ...place, ...keepAlive }, credentials).unref();
+    return secureSocket({ ...place, lookup: joinedLookup, ...keepAlive }, credentials).unref();
   }
   throw new CertificateError(
     "this machine",
@@ -126,7 +133,7 @@ function unreached(
 ): RayError {
   const why = "host" in place ? explainTls(failure, place.host) : undefined;
   if (why !== undefined) return new CertificateError(peerId, `cannot be reached: ${why}`, failure);
-  const message = `${peerId} cannot be reached: ${failure.message}`;
+  const message = `${peerId} cannot be reached: ${reasonOf(failure)}`;
   if (provesLoss(failure, isMade)) return new PeerLostError(message, { cause: failure });
   const isReset = failure.code === "ECONNRESET" || failure.code === "EPIPE";
   const Kind = isMade && isReset ? TurnedAwayError : RaySystemError;

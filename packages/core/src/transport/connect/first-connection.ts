@@ -22,24 +22,30 @@ export interface Busy {
 /** Makes one connection; `isReached` is called when the peer's machine has accepted it. */
 type Attempt = (signal: AbortSignal, isReached: () => void) => Promise<Connected>;
 
+export interface Attempts {
+  readonly attempt: Attempt;
+  /** Whether the peer's name is being looked up. */
+  readonly isNaming: () => boolean;
+}
+
 /**
  * Returns the first connection that is made. Rejects with the last attempt's error when none is
  * under way, and when an attempt has used all of the time. For a peer that may be busy, an attempt
  * that reaches it replaces the earlier ones and has no time limit.
  */
 export function firstOf(
-  attempt: Attempt,
+  attempts: Attempts,
   busy: Busy | undefined,
   over: AbortSignal,
 ): Promise<Connected> {
-  return new FirstConnection(attempt, busy, over).made;
+  return new FirstConnection(attempts, busy, over).made;
 }
 
 class FirstConnection {
   readonly made: Promise<Connected>;
   readonly #resolve: (connected: Connected) => void;
   readonly #reject: (error: Error) => void;
-  readonly #attempt: Attempt;
+  readonly #attempts: Attempts;
   readonly #busy: Busy | undefined;
   readonly #over: AbortSignal;
   readonly #underWay: Set<AbortController> = new Set();
@@ -48,12 +54,12 @@ class FirstConnection {
   /** The start of the next attempt. */
   #next: Deadline | undefined;
 
-  constructor(attempt: Attempt, busy: Busy | undefined, over: AbortSignal) {
+  constructor(attempts: Attempts, busy: Busy | undefined, over: AbortSignal) {
     const { promise, resolve, reject } = Promise.withResolvers<Connected>();
     this.made = promise;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#attempt = attempt;
+    this.#attempts = attempts;
     this.#busy = busy;
     this.#over = over;
     over.addEventListener("abort", this.#onOver);
@@ -64,11 +70,14 @@ class FirstConnection {
   readonly #onOver = (): void => this.#fail(unwanted());
 
   readonly #begin = (): void => {
+    const { attempt, isNaming } = this.#attempts;
+    // Another attempt would wait for the same look-up.
+    if (this.#underWay.size > 0 && isNaming()) return this.#beginIn(hedgeMs);
     const own = new AbortController();
     this.#underWay.add(own);
     const sinceMs = clockMs();
     this.#beginIn(hedgeMs);
-    this.#attempt(own.signal, () => this.#isReached(own)).then(
+    attempt(own.signal, () => this.#isReached(own)).then(
       (connected) => {
         if (this.#underWay.has(own)) this.#succeed(own, connected);
         else connected.channel.close(cutOff);

@@ -7,7 +7,9 @@
  */
 import { connect, type Socket } from "node:net";
 import { RaySystemError } from "../../shared/errors.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 import { keepAlive, type Place } from "../address.ts";
+import { joinedLookup } from "./name-lookup.ts";
 
 /** The peer is gone, or the network to it is lost. */
 export class PeerLostError extends RaySystemError {}
@@ -55,7 +57,7 @@ export function watchMachine(
  * that gets no answer proves nothing: the backlog there may be full.
  */
 function bareConnection(place: Place, onLost: () => void): Socket {
-  const socket = connect({ ...place, ...keepAlive }).unref();
+  const socket = connect({ ...place, lookup: joinedLookup, ...keepAlive }).unref();
   let isMade = false;
   socket.once("connect", () => (isMade = true));
   socket.on("error", (error) => {
@@ -85,10 +87,13 @@ const unclear: ReadonlySet<unknown> = new Set([
 const unanswered: ReadonlySet<unknown> = new Set(["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
 /**
- * Whether an error proves that nobody is there, or cannot be reached.
+ * Whether an error proves that nobody is there, or cannot be reached. Where a name has several
+ * addresses, the failure of each must prove it.
  *
  * @param isMade whether the connection was established before it failed
  */
-export function provesLoss({ code }: NodeJS.ErrnoException, isMade: boolean): boolean {
-  return isMade ? unanswered.has(code) : !unclear.has(code);
+export function provesLoss(error: NodeJS.ErrnoException, isMade: boolean): boolean {
+  if (isMade) return unanswered.has(error.code);
+  const all: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  return all.every((one) => !unclear.has(codeOf(one)));
 }

@@ -12,8 +12,9 @@ import type { Channel } from "../channel.ts";
 import { deadline, TimeLimit } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-goodbye.ts";
 import { connectTo, type PeerOptions } from "../connect/connect.ts";
-import { answerTimes, type Busy, firstOf } from "../connect/first-connection.ts";
+import { answerTimes, type Attempts, type Busy, firstOf } from "../connect/first-connection.ts";
 import { TurnedAwayError } from "../connect/handshake.ts";
+import { isLookingUp } from "../connect/name-lookup.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { Link, standardTimes } from "./link.ts";
 import { isFinal, LinkRefused, type Redial } from "./redialler.ts";
@@ -167,7 +168,7 @@ function heartbeatWay(
     dial: async (signal) => {
       const place = await address();
       const { channel, welcome } = await firstOf(
-        (own, isReached) => connectTo(place, hello, { ...quiet, signal: own }, isReached),
+        attemptsAt(place, hello, quiet),
         busyWith(options, () => undefined),
         signal,
       );
@@ -180,6 +181,18 @@ function heartbeatWay(
     isWantedAtOnce: options.endsWithProcess === true,
     watch: (onLost) => watchMachine(address, onLost),
     isLoss: (error) => error instanceof PeerLostError,
+  };
+}
+
+function attemptsAt(
+  address: Address,
+  hello: Readonly<Record<string, unknown>>,
+  options: PeerOptions,
+): Attempts {
+  const { place } = address;
+  return {
+    attempt: (signal, isReached) => connectTo(address, hello, { ...options, signal }, isReached),
+    isNaming: () => "host" in place && isLookingUp(place.host),
   };
 }
 
@@ -205,7 +218,7 @@ function wires(
     const said = { ...hello, ...(isNew ? {} : { received }) };
     const place = await address();
     const { channel, welcome } = await firstOf(
-      (signal, isReached) => connectTo(place, said, { ...quiet, signal }, isReached),
+      attemptsAt(place, said, quiet),
       busyWith(options, onReached),
       over,
     );

@@ -6,7 +6,7 @@
  * Owner of node:tls. Its errors say what to do: certificates fail for few reasons, and OpenSSL
  * names them for experts.
  */
-import type { Server, Socket } from "node:net";
+import type { LookupFunction, Server, Socket } from "node:net";
 import {
   connect,
   createSecureContext,
@@ -95,11 +95,14 @@ function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
+interface TcpPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly lookup?: LookupFunction;
+}
+
 /** Returns a socket that is still connecting: "secureConnect" or "error" follows. */
-export function secureSocket(
-  place: { readonly host: string; readonly port: number } & KeepAlive,
-  credentials: Credentials,
-): TLSSocket {
+export function secureSocket(place: TcpPlace & KeepAlive, credentials: Credentials): TLSSocket {
   const { keepAlive, keepAliveInitialDelay, ...target } = place;
   // Set here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not change it.
   return connect({ ...options(credentials), ...target, rejectUnauthorized: true })
