@@ -148,6 +148,7 @@ declare const taskType: unique symbol;
 
 /** A remote function as a value: it may be an argument. */
 export interface FunctionHandle<Task extends AnyFunction> {
+  /** Carries the type only; it is never set. */
   readonly [taskType]?: Task;
 }
 

@@ -49,9 +49,9 @@ export interface Structured<Value> {
 /**
  * Rejects with RewardLoopOptionError, with JudgeAnswerError where no answer fits, with
  * JudgePromptError for a schema that no JSON fits, or of no zod 4, or a number of attempts that is
- * none, and as `ask` does; an error that it passes on has the `usage` of all answers so far, and how often the
- * judge was `asked`. In the place of a signal's reason, which may be others' too, is an error of
- * the same name with it as its cause.
+ * none, and as `ask` does; an error that it passes on has the `usage` of all answers so far, and
+ * how often the judge was `asked`. In the place of a signal's reason, which may be others' too, is
+ * an error of the same name with it as its cause.
  */
 export async function askFor<Value>(
   ask: Ask,
@@ -107,12 +107,11 @@ export function checkAttempts(attempts: number): void {
  */
 export function jsonSchemaOf(schema: JudgeSchema<unknown>): Readonly<Record<string, unknown>> {
   checkVersion(schema);
-  const own = ofThisZod(schema);
   try {
-    return z.toJSONSchema(own);
+    return z.toJSONSchema(schema);
   } catch {
     try {
-      return z.toJSONSchema(own, { io: "input" });
+      return z.toJSONSchema(schema, { io: "input" });
     } catch (cause) {
       const why = messageOf(cause);
       throw new JudgePromptError(`A judge cannot answer by this schema: ${why}.`, { cause });
@@ -120,17 +119,15 @@ export function jsonSchemaOf(schema: JudgeSchema<unknown>): Readonly<Record<stri
   }
 }
 
-function checkVersion(schema: object): void {
+/** All versions of zod 4 read each other's schemas, and only their types differ. */
+function checkVersion<Value>(
+  schema: JudgeSchema<Value>,
+): asserts schema is JudgeSchema<Value> & z.core.$ZodType<Value> {
   if ("_zod" in schema) return;
   const found = "_def" in schema ? "a schema of zod 3" : "no schema of zod";
   throw new JudgePromptError(
     `A judge cannot answer by this schema: this is ${found}; zod 4 is needed.`,
   );
-}
-
-/** All versions of zod 4 read each other's schemas, and only their types differ. */
-function ofThisZod<Value>(schema: JudgeSchema<Value>): z.core.$ZodType<Value> {
-  return schema as z.core.$ZodType<Value>;
 }
 
 /** Appends the form to the system message, or puts it before all messages. */
@@ -156,9 +153,10 @@ async function fitting<Value>(
       candidates.length === 0 ? "has no JSON in it" : "has no JSON but what the question contains";
     return { problem };
   }
+  checkVersion(schema);
   let problem: string | undefined;
   for (const reading of verdict.readings) {
-    const result = await z.safeParseAsync(ofThisZod(schema), reading);
+    const result = await z.safeParseAsync(schema, reading);
     if (result.success) return { value: result.data };
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
   }
