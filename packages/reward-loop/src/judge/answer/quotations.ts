@@ -8,9 +8,9 @@ import type { Candidate } from "./json-in.ts";
 
 /**
  * Returns whether a candidate stands in one of the texts, whatever blanks, escapes, fences and
- * quotation marks it is written with, behind the tag that it has before it; within prose also whether one of
- * their objects is equal to it. In an answer that was cut off all is prose: the verdict may have
- * been to come.
+ * quotation marks it is written with, behind the tag that it has before it; within prose also
+ * whether one of their objects is equal to it. In an answer that was cut off all is prose: the
+ * verdict may have been to come.
  */
 export function quotationsOf(
   texts: readonly string[],

@@ -8,8 +8,8 @@ import { parsePythonJson } from "./python-json.ts";
 
 /**
  * Compares standard output as verl's prime_code does: as text without the space around it, and
- * around its lines or not, whatever ends them; or line by line, without empty ones; or as close numbers, one to a line, unless
- * all of them are whole.
+ * around its lines or not, whatever ends them; or line by line, without empty ones; or as close
+ * numbers, one to a line, unless all of them are whole.
  */
 export function sameOutput(output: string, expected: string): boolean {
   const [text, wanted] = [strip(output), strip(expected)];
