@@ -254,6 +254,36 @@ describe("bad input", () => {
     expect(() => registry.register("vanilla", registry.get("gpg"))).toThrow('"vanilla"');
   });
 
+  test.each(registry.names())(
+    "a token that counts and is no number is never left out: %s",
+    (name) => {
+      const log = (first: number): Tensor => tensor([[first, -1, -1]], "float32");
+      const settings = { droBeta: 1, rolloutCorrection: { bypassMode: true } };
+      for (const advantage of [1, -1, 0]) {
+        for (const [own, old] of [
+          [NaN, -1],
+          [-1, NaN],
+        ] as const) {
+          const batch = {
+            logProb: log(own),
+            oldLogProb: log(old),
+            rolloutLogProbs: log(old),
+            advantages: tensor([[advantage, 1, -1]], "float32"),
+            responseMask: tensor([[1, 1, 1]], "int32"),
+          };
+          // gpg does not look at the old one.
+          const isUsed = name !== "gpg" || Number.isNaN(own);
+          expect([own, old, advantage, registry.get(name)(batch, settings).loss]).toEqual([
+            own,
+            old,
+            advantage,
+            isUsed ? NaN : expect.any(Number),
+          ]);
+        }
+      }
+    },
+  );
+
   test("no token at all: NaN where there is nothing to divide by, and no gradient", () => {
     const empty = {
       logProb: tensor([[1, 2]], "float32"),

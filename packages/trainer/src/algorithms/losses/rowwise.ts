@@ -305,6 +305,6 @@ function logWeightsOf({ length, from, weight }: TokenBlock, { weights }: PolicyR
 
 /** The smaller, in the direction of the advantage. */
 function keptLogRatio(advantage: number, logRatio: number, clipped: number): number {
-  if (advantage === 0) return 0;
+  if (advantage === 0) return Number.isFinite(logRatio) ? 0 : NaN;
   return advantage > 0 ? Math.min(logRatio, clipped) : Math.max(logRatio, clipped);
 }

@@ -119,13 +119,16 @@ function dppo(
       values[index] = 0;
       slopes[index] = 0;
       if (counted === 0) continue;
+      const ratio = ratios[index] ?? NaN;
+      const weight = -advantage * Math.min(ratio, clipRatioC);
       if (!isKept) {
         droppedHere += counted;
+        // No number stays none, as verl multiplies by 0: nothing is within a range of NaN, either.
+        if (!Number.isFinite(weight * logProb)) values[index] = NaN;
+        if (!Number.isFinite(weight)) slopes[index] = NaN;
         continue;
       }
-      const ratio = ratios[index] ?? NaN;
       if (ratio > clipRatioC) truncatedHere += counted;
-      const weight = -advantage * Math.min(ratio, clipRatioC);
       values[index] = weight * logProb;
       slopes[index] = weight;
     }
