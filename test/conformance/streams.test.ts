@@ -9,6 +9,7 @@ import {
   Signal,
   Stream,
   StreamReader,
+  type Then,
   UserError,
 } from "../fixtures/conformance.ts";
 import { beside, initIn, ownHost, withinAndApart } from "../fixtures/isolations.ts";
@@ -129,8 +130,8 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
 
     test.each(["atOnce", "later"] as const)("of an actor that gives its items %s", async (kind) => {
       const actor = Giver.remote();
-      const given = (...what: Parameters<(typeof actor)["later"]["remote"]>): Promise<unknown[]> =>
-        outcomes(actor[kind].options(three).remote(...what));
+      const given = (count: number, then: Then): Promise<unknown[]> =>
+        outcomes(actor[kind].options(three).remote(count, then));
       expect(await given(3, "ends")).toEqual([0, 1, 2]);
       expect(await given(2, "ends")).toEqual([0, 1, tooFew]);
       expect(await given(0, "ends")).toEqual([tooFew, tooFew, tooFew]);
@@ -155,8 +156,8 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
 
     test("of a task", async () => {
       for (const task of [givesAtOnce, givesLater]) {
-        const given = async (...what: Parameters<typeof givesAtOnce.remote>): Promise<unknown[]> =>
-          outcomes(task.options(three).remote(what[0], what[1]));
+        const given = async (count: number, then: Then): Promise<unknown[]> =>
+          outcomes(task.options(three).remote(count, then));
         expect(await given(2, "ends")).toEqual([0, 1, tooFew]);
         expect(await given(0, "goes on")).toEqual([0, 1, 2]);
         const failed = expect.any(UserError);

@@ -26,16 +26,16 @@ const task = remote(function task(): number {
 });
 
 /** Takes what is sent, and sends nothing. */
-let spec: ActorSpec | undefined;
-let plan: CallPlan | undefined;
+const specs: ActorSpec[] = [];
+const plans: CallPlan[] = [];
 const handleCaller = {
-  callActor: (_info: ActorInfo, one: CallPlan) => void (plan = one),
+  callActor: (_info: ActorInfo, one: CallPlan) => void plans.push(one),
 } as unknown as HandleCaller;
 const caller = {
   id: "driver",
-  calls: { callTask: (one: CallPlan) => void (plan = one) },
+  calls: { callTask: (one: CallPlan) => void plans.push(one) },
   starts: { prepare: () => undefined },
-  directory: { register: (one: ActorSpec) => ((spec = one), { state: "new" }) },
+  directory: { register: (one: ActorSpec) => (specs.push(one), { state: "new" }) },
   createHandle: (info: ActorInfo) => makeHandle(info, handleCaller, undefined),
 } as unknown as Caller;
 
@@ -58,16 +58,15 @@ interface Shown {
 /** Shows the actor and the calls of both methods that a class with those options makes. */
 function shownActor(made: { remote(): unknown }): Shown {
   const handle = made.remote() as Handle;
-  const { info: { actorId: _, ...info } = {}, ...rest } = { ...spec };
+  const { info: { actorId: _, ...info } = {}, ...rest } = { ...specs.pop() };
   return { spec: { ...rest, info }, plans: ["go", "items"].map((name) => planOf(handle[name])) };
 }
 
 function planOf(called: { remote(): unknown } | undefined): unknown {
-  plan = undefined;
   called?.remote();
   // Each actor has an id of its own, and each task its times.
-  const made = plan as CallPlan | undefined;
-  return { ...made, duration: 0, route: { ...made?.route, target: "" } };
+  const plan = plans.pop();
+  return { ...plan, duration: 0, route: { ...plan?.route, target: "" } };
 }
 
 const scheduling = {
@@ -176,7 +175,7 @@ describe("an option that is undefined is not given:", () => {
   test("in the options of a queue's actor", () => {
     const shownQueue = (options: object): unknown => {
       expect(new Queue({ actorOptions: options })).toBeDefined();
-      const { info: { actorId: _, ...info } = {}, ...rest } = { ...spec };
+      const { info: { actorId: _, ...info } = {}, ...rest } = { ...specs.pop() };
       return { ...rest, info };
     };
     const standard = shownQueue({});

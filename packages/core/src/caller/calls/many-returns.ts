@@ -1,6 +1,6 @@
 /**
- * The refs of a call that returns several values: all are ready at once. If its generator fails, the
- * values before that come as items, just before the failure, which is that of the rest.
+ * The refs of a call that returns several values: all are ready at once. If its generator fails,
+ * the values before that come as items, just before the failure, which is that of the rest.
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";

@@ -1,10 +1,10 @@
 /**
- * Runs the generator of a call: of a streaming one, one item at a time, as its consumer takes them;
- * of one that gives several values, until it has given these.
+ * Runs the generator of a call: for a stream one item at a time, as its consumer takes them; for
+ * several values until it has given them.
  *
  * A stream ends its generator early (its `finally` runs) when the call is cancelled, its consumer
- * has left, or its caller is gone. A stream whose consumer left has ended well, with as many items as
- * were sent, even if its code was interrupted in a wait.
+ * has left, or its caller is gone. A stream whose consumer left has ended well, with as many items
+ * as were sent, even if its code was interrupted in a wait.
  */
 import type { Caller } from "../../caller/caller.ts";
 import { clockMs } from "../../shared/clock.ts";
