@@ -41,7 +41,7 @@ const longestMs = 86_400_000;
  * Returns the time until all exhausted limits are reset; undefined: the headers do not say.
  *
  * @param headerOf a header by its name in lower case
- * @param localMs the time of this machine, with which dates of an answer without `date` are compared
+ * @param localMs the time of this machine, for dates of an answer without `date`
  */
 export function resetAfterMs(headerOf: HeaderOf, localMs: number): number | undefined {
   const nowMs = answeredAtMs(headerOf, localMs);
@@ -59,7 +59,7 @@ export function resetAfterMs(headerOf: HeaderOf, localMs: number): number | unde
  * one limit the one with the least left counts.
  *
  * @param headerOf a header by its name in lower case
- * @param localMs the time of this machine, with which dates of an answer without `date` are compared
+ * @param localMs the time of this machine, for dates of an answer without `date`
  */
 export function announcedIn(headerOf: HeaderOf, localMs: number): AnnouncedLimits | undefined {
   const nowMs = answeredAtMs(headerOf, localMs);

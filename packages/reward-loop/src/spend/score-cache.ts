@@ -110,7 +110,7 @@ export class ScoreCache {
   }
 
   #store(row: ScoreRow): void {
-    // What is found locked once is left alone for some time: each attempt holds the thread.
+    // A locked file is left alone for some time: each attempt holds the thread.
     if (!this.#unwritten.isEmpty) return this.#unwritten.add(row);
     try {
       this.#write(row);

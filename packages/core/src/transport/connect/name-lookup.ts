@@ -3,7 +3,7 @@
  *
  * A look-up cannot be given up, and holds one of the few threads in which libuv makes them until
  * the name server answers. Attempts to reach a peer therefore join the look-up of its name that is
- * under way, whoever began it: another one would only keep look-ups of other names waiting.
+ * under way: another one would only keep look-ups of other names waiting.
  */
 import dns from "node:dns";
 import type { LookupFunction } from "node:net";
