@@ -19,7 +19,8 @@ const ofReward = new Set(["score", "seq_reward", "seq_final_reward"]);
  */
 export function differs(samples: readonly ScoredSample[], metric: string): boolean {
   if (samples.length === 1) return true;
-  return new Set(valuesOf(samples, metric)).size > 1;
+  const values = new Set(valuesOf(samples, metric));
+  return values.size > 1;
 }
 
 function valuesOf(samples: readonly ScoredSample[], metric: string): number[] {

@@ -12,8 +12,8 @@ export const algorithm = z.strictObject({
   /** Used by gae. */
   lam: option(share, 1),
   /**
-   * Whether GRPO divides by the deviation of a group; also grpo_vectorized, grpo_passk and gdpo. (In
-   * verl's trainer only grpo and grpo_passk: the others always divide.)
+   * Whether GRPO divides by the deviation of a group; also grpo_vectorized, grpo_passk and gdpo.
+   * (In verl's trainer only grpo and grpo_passk: the others always divide.)
    */
   normAdvByStdInGrpo: option(flag, true),
   /** Whether the divergence from the reference policy is in the reward. */
@@ -37,9 +37,9 @@ export const algorithm = z.strictObject({
      */
     enable: option(flag, false),
     /**
-     * The metric in which groups must differ: reward, or a key of the extra info, such as acc; null:
-     * the reward. Score, seq_reward and seq_final_reward are the reward where the extra info of a
-     * group has no numbers of that name.
+     * The metric in which groups must differ: reward, or a key of the extra info, such as acc;
+     * null: the reward. Score, seq_reward and seq_final_reward are the reward where the extra info
+     * of a group has no numbers of that name.
      */
     metric: option(text.nullable(), null),
     /**
