@@ -12,7 +12,7 @@ import {
   type Then,
   UserError,
 } from "../fixtures/conformance.ts";
-import { beside, initIn, ownHost, withinAndApart } from "../fixtures/isolations.ts";
+import { beside, initIn, withinAndApart } from "../fixtures/isolations.ts";
 
 /** What a stream gives, failures as they are. */
 async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {

@@ -190,7 +190,7 @@ describe("a cache", () => {
       expect(own.find("v", "one")).toMatchObject({ rewardScore: 1 });
       damage(damaged);
       expect(() => own.find("v", "one")).toThrow();
-      own.close();
+      await own.close();
     }
   });
 

@@ -36,7 +36,6 @@ import {
   nameText,
   oneOf,
   text,
-  withoutUndefined,
 } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
