@@ -606,7 +606,7 @@ describe("filtered groups", () => {
       expect(filtered.reduce((sum, one) => sum + one)).toBe(22);
       await expect(trained({ ...seldom, count: 11 }, more)).rejects.toMatchObject({
         code: "FILTERED_OUT",
-        message: expect.stringContaining("none of the last 22 differs in its score"),
+        message: expect.stringContaining("none of the last 22 differs in its reward"),
       });
     },
   );
