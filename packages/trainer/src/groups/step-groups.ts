@@ -97,6 +97,7 @@ export class StepGroups {
     const room = (after: number): number => this.#roomOf(left, after, finished);
     const take = (): TakenGroups => pool.take(part, finished, room);
     const samples = await this.#take(pool, take, { streaming: true, record });
+    // The step has its groups: calls for those that the next one cannot take need not be paid.
     if (samples.length === left * this.#settings.rollout.n) pool.dropStale(record.step);
     return samples;
   }
