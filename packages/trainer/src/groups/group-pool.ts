@@ -57,6 +57,7 @@ export class GroupPool {
   #done: DoneGroup[] = [];
   #failure: { readonly error: unknown } | undefined;
   #news = Promise.withResolvers<void>();
+  #isWaking = false;
   readonly #leftOut = new LeftOutTally();
 
   constructor(settings: GroupPoolSettings) {
@@ -266,9 +267,15 @@ export class GroupPool {
     this.#batches = this.#batches.filter(({ left }) => left > 0);
   }
 
+  /** At the end of the turn: of groups that arrive together the oldest are to be taken. */
   #wake(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
+    if (this.#isWaking) return;
+    this.#isWaking = true;
+    setImmediate(() => {
+      this.#isWaking = false;
+      this.#news.resolve();
+      this.#news = Promise.withResolvers();
+    });
   }
 }
 

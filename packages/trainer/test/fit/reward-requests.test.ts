@@ -5,9 +5,11 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
 import type { PPOTrainerOptions, PromptRow } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { GroupPool } from "../../src/groups/group-pool.ts";
 import type { RewardArrangement } from "../../src/settings/program-options.ts";
 import { RewardRequests } from "../../src/rollouts/reward-requests.ts";
 import type { RewardLane } from "../../src/rollouts/reward-requests.ts";
+import type { RolloutBatch } from "../../src/samples/rollout-batch.ts";
 import type { TrainingSample } from "../../src/samples/training-sample.ts";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { rewardsPath } from "../fixtures/scored-training.ts";
@@ -126,6 +128,21 @@ describe("a request whose rows stop coming", () => {
   });
 });
 
+describe("a pool of groups", () => {
+  test("takes the oldest of those that are scored in one turn, in whatever order", async () => {
+    await using rewards = await openedRewards({});
+    const pool = new GroupPool({ limit: 2, strategy: "drop", keeps: () => true });
+    const older = await pooled(rewards, 3);
+    const younger = await pooled(rewards, 2);
+    pool.add({ ...older, number: 0, generatedAt: 0 });
+    pool.add({ ...younger, number: 1, generatedAt: 1 });
+    const taken = pool.take({ least: 1, most: 1 }, 1, () => 1);
+    know(younger, [0, 1]);
+    know(older, [0, 1, 2, 3, 4, 5]);
+    expect((await taken)?.map(({ batch }) => batch.number)).toEqual([0, 0]);
+  });
+});
+
 interface Asked {
   /** Submits its two rows; resolves to its place when both are scored. */
   readonly ask: () => Promise<number>;
@@ -156,6 +173,38 @@ async function asked<const Lanes extends readonly RewardLane[]>(
     };
   };
   return lanes.map(open) as { readonly [Place in keyof Lanes]: Asked };
+}
+
+type Pooled = Omit<RolloutBatch, "number" | "generatedAt">;
+
+/** A batch of groups of two, of which nothing is submitted. */
+async function pooled(rewards: RewardRequests, groups: number): Promise<Pooled> {
+  const prompt = await onePrompt();
+  const places = Array.from({ length: 2 * groups }, (_, row) => row);
+  const uids = places.map((row) => `${Math.floor(row / 2)}`);
+  const { request } = rewards.open(uids, 2, "training");
+  return {
+    samples: places.map((row) => sampleOf(prompt, `${row}`, row)),
+    n: 2,
+    epoch: 0,
+    rewards: request,
+    generatedMs: places.map(() => 0),
+    isUsed: new Uint8Array(places.length),
+  };
+}
+
+/** Gives rows a score. */
+function know({ rewards }: Pooled, rows: readonly number[]): void {
+  for (const row of rows) {
+    rewards.know(row, {
+      valid: true,
+      rewardScore: row,
+      rewardExtraInfo: {},
+      attempts: 1,
+      latencyMs: 1,
+      waitedMs: 0,
+    });
+  }
 }
 
 async function onePrompt(): Promise<PromptRow> {

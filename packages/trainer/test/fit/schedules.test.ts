@@ -270,9 +270,11 @@ describe("staleness", () => {
       );
       expect(stalenessOf(ran).every((age) => (age ?? 9) <= 2)).toBe(true);
       expect(stalenessOf(ran).some((age) => (age ?? 0) > 0)).toBe(true);
-      const ids = ran.samples.flat().map(({ id }) => id);
-      expect(new Set(ids).size).toBe(ids.length);
-      expect(ids).toHaveLength(96);
+      const all = ran.samples.flat();
+      expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+      expect(all.filter(({ usedMs }) => usedMs !== undefined)).toHaveLength(96);
+      // Where rewards are late for two steps, as on a busy machine, drop has others generated.
+      if (strategy === "wait") expect(all).toHaveLength(96);
     },
   );
 
