@@ -384,7 +384,10 @@ describe("stop", () => {
     const session = await driver(bare);
     await session.ask("onTerminate", "stay");
     const { code, stderr } = await inProcess("stop", "--grace-period", "500");
-    expect(stderr).toContain("has not ended within 500 ms: --force kills it");
+    const { pid } = session.child;
+    expect(stderr).toContain(
+      `has not ended within 500 ms: its session has ended, and its process goes on; kill -KILL ${pid} ends it`,
+    );
     expect(code).toBe(1);
     await killed(session);
     const other = await driver(bare);

@@ -78,7 +78,13 @@ async function kill(
   { force, gracePeriod, ...choice }: StopFlags,
 ): Promise<void> {
   const late = `the driver ${about.pid} (${about.script}) has not ended within ${gracePeriod} ms`;
-  if (force !== true) throw new CliError(1, `${late}: --force kills it`);
+  if (force !== true) {
+    // Without a session it is no driver any more, which another command would find.
+    const kills = (await isRunning(about, choice))
+      ? "--force kills it"
+      : `its session has ended, and its process goes on; kill -KILL ${about.pid} ends it`;
+    throw new CliError(1, `${late}: ${kills}`);
+  }
   if (!sendKill(about.pid)) {
     if (!(await isRunning(about, choice))) return tell(about, "ended", choice);
     throw new CliError(
