@@ -119,7 +119,8 @@ export class PPOTrainer implements AsyncDisposable {
 
   /**
    * Trains all steps that are left. With a policy that does not train (`describe`) it only
-   * validates, as with `run.valOnly`.
+   * validates, as with `run.valOnly`. At its end rewards that nobody waits for are given up, also
+   * those of a loop that goes on.
    *
    * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError
    * for a folder that cannot be written to, FolderBusyError for one in which another training
@@ -134,6 +135,8 @@ export class PPOTrainer implements AsyncDisposable {
     } catch (error) {
       this.#failures.add(error);
       throw error;
+    } finally {
+      this.#rewards.giveUp();
     }
   }
 

@@ -46,6 +46,8 @@ export class RewardRequests implements AsyncDisposable {
   /** When everything that stands in line is done. */
   #line: Promise<void> = Promise.resolve();
   #inFlight = new Set<RewardRequest>();
+  /** Requests of which rows may be scored still, those that have failed, too. */
+  readonly #unsettled = new Set<RewardRequest>();
   readonly #overLimit = new WeakSet<RewardRequest>();
 
   private constructor(
@@ -108,9 +110,13 @@ export class RewardRequests implements AsyncDisposable {
     const { validationInLine, validationLoop } = this.#arrangement;
     const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
     const request = new RewardRequest(ownLoop ?? this.loop, rows);
-    request.whenSettled().catch((error: unknown) => {
-      if (error instanceof RewardFailuresError) this.#overLimit.add(request);
-    });
+    this.#unsettled.add(request);
+    request.whenSettled().then(
+      () => this.#unsettled.delete(request),
+      (error: unknown) => {
+        if (error instanceof RewardFailuresError) this.#overLimit.add(request);
+      },
+    );
     return new RewardTicket(request, lane, () => this.#enter(request, lane));
   }
 
@@ -126,6 +132,12 @@ export class RewardRequests implements AsyncDisposable {
     const turn = this.#line;
     this.#line = turn.then(() => over);
     return turn;
+  }
+
+  /** The training is over: nobody takes what is still on the way. */
+  giveUp(): void {
+    for (const request of this.#unsettled) request.giveUp();
+    this.#unsettled.clear();
   }
 
   async close(): Promise<void> {

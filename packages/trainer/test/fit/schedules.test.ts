@@ -22,6 +22,7 @@ import type {
   PhaseRecord,
   PPOTrainerOptions,
   RolloutBatch,
+  Training,
   TrainingReport,
 } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -52,7 +53,8 @@ interface Setup {
   readonly count?: number;
   readonly dropLast?: boolean;
   readonly script?: Script;
-  readonly reward?: string;
+  /** The name of the function, or a loop that stays open. */
+  readonly reward?: string | RewardLoopManager;
   readonly rewardKwargs?: Readonly<Record<string, unknown>>;
   readonly onFailure?: RewardLoopOptions["onFailure"];
 }
@@ -87,14 +89,17 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
       shuffle: false,
       ...(dropLast === undefined ? {} : { dropLast }),
     }),
-    reward: isPlain
-      ? await loopOf(reward)
-      : {
-          reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
-          workers: 1,
-          executors: 1,
-          onFailure: setup.onFailure,
-        },
+    reward:
+      typeof reward !== "string"
+        ? reward
+        : isPlain
+          ? await loopOf(reward)
+          : {
+              reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
+              workers: 1,
+              executors: 1,
+              onFailure: setup.onFailure,
+            },
     actor: { ppoMiniBatchSize: 2 },
     tracking,
     ...more,
@@ -338,6 +343,27 @@ test("what would be too old is dropped, counted, and given up; others are traine
   expect(batchesOf(false)).toEqual(["0", "0"]);
   expect(ran.report.metrics.map((one) => one["reward/invalid_rate"])).toEqual([0, 0, 0]);
   await expect.poll(() => Atomics.load(new Int32Array(shared), 0)).toBe(2);
+});
+
+test("rewards that are on the way when a training ends are given up, and the loop goes on", async () => {
+  const shared = new SharedArrayBuffer(4);
+  await using reward = await RewardLoopManager.create({
+    reward: { path: fixture, name: "untilGivenUp", rewardKwargs: { shared } },
+    workers: 1,
+    executors: 1,
+  });
+  const stop = new Error("stopped");
+  const schedule = async (training: Training): Promise<void> => {
+    await training.fill(training.newPool());
+    // Samples begin in order: with an outcome of the last one all have begun.
+    const [{ rewards } = {}] = training.outstanding;
+    await expect.poll(() => rewards?.outcomeOf(7)).toBeDefined();
+    throw stop;
+  };
+  await expect(trained({ count: 4, reward }, { schedule })).rejects.toBe(stop);
+  await expect.poll(() => Atomics.load(new Int32Array(shared), 0)).toBe(2);
+  const sample = { dataSource: "test", response: "prompt 0 #0", groundTruth: "" };
+  expect(await reward.computeScore(sample)).toMatchObject({ valid: true, rewardScore: 0 });
 });
 
 describe("overlap", () => {
