@@ -132,11 +132,12 @@ describe("a session", () => {
     expect(lostCalls).toEqual([7]);
   });
 
-  test("sends the calls of one turn as one batch and gets the answers in few", async () => {
+  test("sends the first call of a turn at once, the others as one batch, and gets the answers in few", async () => {
     const { left, right } = pair(true);
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => call(left, index)));
-    expect(answers).toEqual(Array.from({ length: 100 }, (_, index) => [index]));
+    const calls = Array.from({ length: 100 }, (_, index) => call(left, index));
     expect(left.batches).toHaveLength(1);
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 100 }, (_, index) => [index]));
+    expect(left.batches).toHaveLength(2);
     expect(right.batches.length).toBeLessThan(20);
   });
 

@@ -27,6 +27,7 @@ import { ObjectEntry } from "../store/object-entry.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
 import { renew } from "../transport/tls/credentials.ts";
+import { pause } from "../shared/machine/timers.ts";
 import { drainAll } from "../transport/drain.ts";
 import { PendingArguments } from "./calls/pending-arguments.ts";
 import type { DriverControl, HostControl, HostIdentity, HostStats } from "./host-control.ts";
@@ -50,6 +51,9 @@ import { DirectChannels } from "./channels/direct-channels.ts";
 
 /** After the first call, when it is answered if it is a short one. */
 const aMomentMs = 50;
+
+/** The longest that the end of a host waits for a way to the actors that it has called. */
+const sentMs = 5_000;
 
 /** Memory of dropped values that each host keeps for later ones, of the store's limit. */
 const shareOfSpares = 1 / 8;
@@ -289,6 +293,8 @@ export class HostRuntime {
 
   async #stop(): Promise<void> {
     this.#reporter.flush();
+    // What its code has called last may wait for a way to its actor.
+    await Promise.race([this.caller.calls.sent(), pause(sentMs, { ref: false })]);
     await this.caller.objects.handOverAll(this.caller.sessions.open);
     this.#isLeaving = this.#actors.size === 0 && this.#tasks.size === 0;
     if (this.#isLeaving) tellLeaving(this.caller.sessions.open);

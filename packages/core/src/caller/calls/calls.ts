@@ -143,6 +143,15 @@ export class Calls implements HandleCaller {
     return count;
   }
 
+  /** Resolves when no call waits for a way to its actor any more: each was sent, or cannot be. */
+  async sent(): Promise<void> {
+    for (;;) {
+      const ways = Array.from(this.#actors.values(), ({ onTheWay }) => onTheWay ?? []).flat();
+      if (ways.length === 0) return;
+      await Promise.all(ways);
+    }
+  }
+
   /** How many actors are known here: for tests of leaks. */
   get actorCount(): number {
     return this.#actors.size;

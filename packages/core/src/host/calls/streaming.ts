@@ -17,6 +17,13 @@ import { timers } from "../../shared/machine/timers.ts";
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
+/**
+ * After a step of this time, in ms, items leave as they are made, and so do the first ones: the
+ * next step may take long, too.
+ */
+const slowStepMs = 1;
+const promptItems = 8;
+
 /** A generator that never awaits gives other work of its thread a turn after this time, in ms. */
 const sliceMs = 5;
 
@@ -110,6 +117,8 @@ async function runStream(produced: unknown, execution: Execution, caller: Caller
   const label = execution.functionName;
   let index = 0;
   let since = clockMs();
+  let last = since;
+  let prompt = promptItems;
   try {
     while (await execution.wanted(index)) {
       const { done, value } = await iterator.next();
@@ -119,6 +128,13 @@ async function runStream(produced: unknown, execution: Execution, caller: Caller
       const encoded = caller.values.codec.encode(item, `item ${index} of ${label}`, true);
       session.send({ kind: "item", id, index, value: encoded });
       index += 1;
+      const now = clockMs();
+      if (now - last > slowStepMs) prompt = promptItems;
+      last = now;
+      if (prompt > 0) {
+        prompt -= 1;
+        session.flush();
+      }
       since = await turnAfter(since, execution);
     }
   } catch (error) {

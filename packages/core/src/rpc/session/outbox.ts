@@ -2,7 +2,9 @@
  * Messages that a session is about to send: those of one turn travel in one batch.
  *
  * A batch leaves at the end of the turn, or earlier when it is big or the turn takes long, so that
- * the other side starts while this one still works.
+ * the other side starts while this one still works. A message that nothing else is about to follow
+ * leaves at once, because the caller may go on with work of its own: a call while no other one is
+ * out, unless the calls before it came together, and any message after a pause.
  */
 import { BatchWriter } from "../../protocol/frames/batch-writer.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -14,6 +16,9 @@ import { timers } from "../../shared/machine/timers.ts";
 /** A batch leaves early at this size (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
 
+/** A message leaves at once when the last batch was begun longer ago than this, in ms. */
+const pauseMs = 2;
+
 /** Answers leave early after this time: a slow method must not hold back the answer before it. */
 const earlyFlushMs = 1;
 
@@ -23,6 +28,9 @@ export class Outbox {
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
   #lapSince = 0;
   #unsentMs = 0;
+  #begunMs = 0;
+  /** Whether the last batch of a turn had several messages: more are about to follow a first one. */
+  #comeTogether = false;
 
   constructor(channel: Channel) {
     this.#channel = channel;
@@ -37,17 +45,37 @@ export class Outbox {
     return this.#state === "receiving";
   }
 
-  /** Returns the bytes of the message. */
-  send(message: Message): number {
+  /**
+   * Returns the bytes of the message.
+   *
+   * @param isAlone whether it is a call, and no other one is out
+   */
+  send(message: Message, isAlone: boolean = false): number {
     const bytes = this.#writer.write(message);
     if (this.#writer.length > earlyFlushBytes) {
       this.#post();
     } else if (this.#state === "open") {
-      // All promise reactions of a turn run before nextTick.
-      this.#state = "flush-scheduled";
-      timers.nextTick(() => this.endTurn());
+      if (this.#leavesAtOnce(isAlone)) this.#post();
+      else this.#schedule();
+    } else if (this.#state === "flush-scheduled") {
+      this.#comeTogether = true;
     }
     return bytes;
+  }
+
+  /** Asked once for each batch. */
+  #leavesAtOnce(isAlone: boolean): boolean {
+    const before = this.#begunMs;
+    this.#begunMs = clockMs();
+    const isFirstOfMany = this.#comeTogether;
+    this.#comeTogether = false;
+    return (isAlone && !isFirstOfMany) || this.#begunMs - before > pauseMs;
+  }
+
+  #schedule(): void {
+    this.#state = "flush-scheduled";
+    // All promise reactions of a turn run before nextTick.
+    timers.nextTick(() => this.endTurn());
   }
 
   /** A batch has arrived and is about to be read. */

@@ -120,7 +120,8 @@ export class Session {
   call(call: CallMessage): void {
     this.#export(call.arguments);
     for (const dependency of call.dependencies) this.#export(dependency);
-    this.requests.credit.charge(call.id, this.#outbox.send(call));
+    const isAlone = this.requests.size === 1;
+    this.requests.credit.charge(call.id, this.#outbox.send(call, isAlone));
   }
 
   /** A signal among the arguments of one of our calls is aborted. */

@@ -115,7 +115,9 @@ export class Incarnation {
       const error = caller.values.codec.reviveFailure(created.failure);
       const message = `${failedStep[created.kind]}: ${error.name}: ${error.message}`;
       const cause: DeathCause = { kind: created.kind, message, error };
-      await slot.end(cause);
+      // A constructor may have called other actors before it threw.
+      this.endAfterGrace(cause);
+      await slot.leave(cause);
       return cause;
     } catch (error) {
       const cause = causeOfStart(error);

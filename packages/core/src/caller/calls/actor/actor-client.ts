@@ -53,6 +53,8 @@ export class ActorClient implements CallOwner {
   readonly #returning: ReturningCalls = new ReturningCalls();
   readonly #questions: LossQuestions;
   #state: State = { kind: "locating" };
+  /** Settles when it was found and reached, or cannot be. */
+  #search: Promise<void> | undefined;
   /** Losses of this turn. */
   #losses: readonly Loss[] = noLosses;
   /** Nobody has a handle: the actor is not located again until it is called all the same. */
@@ -144,6 +146,11 @@ export class ActorClient implements CallOwner {
     );
   }
 
+  /** Settles when calls that wait for a way to the actor were sent on it; undefined: none does. */
+  get onTheWay(): Promise<void> | undefined {
+    return this.#queues.isEmpty ? undefined : this.#search;
+  }
+
   stageOf(): Stage {
     if (this.#state.kind !== "ready") return "actor";
     return this.#state.life.isFull ? "credit" : "turn";
@@ -225,6 +232,13 @@ export class ActorClient implements CallOwner {
   }
 
   async #locate(): Promise<void> {
+    const search = this.#find();
+    this.#search = search;
+    await search;
+    if (this.#search === search) this.#search = undefined;
+  }
+
+  async #find(): Promise<void> {
     this.#state = { kind: "locating" };
     let location: ActorLocation;
     try {

@@ -25,6 +25,12 @@ export class CallQueues {
     return [this.#queue, ...(this.#groups?.values() ?? [])];
   }
 
+  /** Whether no call stands in a queue. */
+  get isEmpty(): boolean {
+    for (const queue of this.all()) if (queue.peek() !== undefined) return false;
+    return true;
+  }
+
   *calls(): Iterable<Call> {
     for (const queue of this.all()) yield* queue;
     yield* this.#parked ?? [];
