@@ -102,8 +102,18 @@ class Outcome:
     """The server knew the key: nothing ran."""
 
 
+def _well_formed(text: str) -> str:
+    """With U+FFFD for each half of a surrogate pair: UTF-8 has no bytes for it, and a worker that writes the text of an error would die of it."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class RewardError(Exception):
     """What the client raises. A sample that could not be scored raises nothing: it is an outcome."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_well_formed(message))
 
 
 class RewardRequestError(RewardError):
@@ -112,8 +122,12 @@ class RewardRequestError(RewardError):
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {code}: {message}")
         self.status = status
-        self.code = code
-        self.message = message
+        self.code = _well_formed(code)
+        self.message = _well_formed(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets it travel between processes: a pool would wait for ever for one that does not."""
+        return type(self), (self.status, self.code, self.message)
 
 
 class RewardUnavailableError(RewardError):
@@ -121,17 +135,22 @@ class RewardUnavailableError(RewardError):
 
     def __init__(self, url: str, attempts: int, cause: str) -> None:
         super().__init__(f"{url} gave no answer in {attempts} tries, last: {cause}")
-        self.url = url
+        self.url = _well_formed(url)
         self.attempts = attempts
-        self.cause = cause
+        self.cause = _well_formed(cause)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets it travel between processes: a pool would wait for ever for one that does not."""
+        return type(self), (self.url, self.attempts, self.cause)
 
 
 class _TryAgain(Exception):
     """May go better later."""
 
     def __init__(self, cause: str, retry_after: float | None = None) -> None:
-        super().__init__(cause)
-        self.cause = cause
+        # It is the cause of an error, which shows it.
+        self.cause = _well_formed(cause)
+        super().__init__(self.cause)
         self.retry_after = retry_after
 
 
@@ -926,7 +945,8 @@ def _encoded(sample: Mapping[str, Any], what: str) -> bytes:
     try:
         return _json(_Plain(is_strict=True).of(sample, ""))
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{what} cannot be sent: {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(_well_formed(f"{what} cannot be sent: {error}")) from None
 
 
 def _json(value: Any) -> bytes:
@@ -1018,7 +1038,9 @@ def _outcome(wire: Mapping[str, Any]) -> Outcome:
         valid=valid,
         error=None
         if error is None
-        else ScoreError(error["code"], error["message"], error["class"]),
+        else ScoreError(
+            _well_formed(error["code"]), _well_formed(error["message"]), error["class"]
+        ),
         extra=dict(wire.get("extra", {})),
         id=wire.get("id"),
         version=wire.get("version"),

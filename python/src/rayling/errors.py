@@ -1,8 +1,10 @@
-"""Errors of the package. Each is a `RaylingError`."""
+"""Errors of the package. Each is a `RaylingError`, whose texts UTF-8 has bytes for."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from rayling.texts import well_formed
 
 __all__ = [
     "ActorDiedError",
@@ -16,6 +18,10 @@ __all__ = [
 
 class RaylingError(Exception):
     """Base class of every error that this package raises."""
+
+    def __init__(self, *args: object) -> None:
+        """Takes what an exception takes."""
+        super().__init__(*(well_formed(one) if isinstance(one, str) else one for one in args))
 
 
 class RuntimeNotFoundError(RaylingError):
@@ -54,12 +60,12 @@ class ActorDiedError(HostLostError):
             how = f"its process ended with exit code {exit_code}"
         else:
             how = "it is closed"
-        last = "".join(f"\n  {line}" for line in output)
-        super().__init__(f"{actor} is dead: {how}{last}")
-        self.actor = actor
+        self.actor = well_formed(actor)
         self.exit_code = exit_code
         self.signal = signal
-        self.output = output
+        self.output = tuple(well_formed(line) for line in output)
+        last = "".join(f"\n  {line}" for line in self.output)
+        super().__init__(f"{self.actor} is dead: {how}{last}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Lets the error travel between processes."""
@@ -85,11 +91,11 @@ class TypeScriptError(RaylingError):
         cause: TypeScriptError | None = None,
     ) -> None:
         """Takes what the Node process reported; `cause` becomes `__cause__`."""
-        super().__init__(stack or f"{name}: {message}")
-        self.name = name
-        self.message = message
-        self.stack = stack
-        self.code = code
+        self.name = well_formed(name)
+        self.message = well_formed(message)
+        self.stack = well_formed(stack)
+        self.code = None if code is None else well_formed(code)
+        super().__init__(self.stack or f"{self.name}: {self.message}")
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[Any, ...]:

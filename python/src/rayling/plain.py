@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from typing import Any
 
+from rayling.texts import well_formed
 from rayling.wire.values import MAX_SAFE_INTEGER
 
 __all__ = ["NotPlainError", "Plain"]
@@ -21,12 +22,15 @@ class NotPlainError(TypeError):
     def __init__(self, place: str, value: object, problem: str | None = None) -> None:
         """Names the place and, where there is no other problem, the type of the value."""
         kind = type(value)
-        super().__init__(
-            f"{place} {problem}"
-            if problem
-            else f"{place} is a {kind.__module__}.{kind.__qualname__}, which cannot be sent to Node"
+        self.place = well_formed(place)
+        self._problem = well_formed(
+            problem or f"is a {kind.__module__}.{kind.__qualname__}, which cannot be sent to Node"
         )
-        self.place = place
+        super().__init__(f"{self.place} {self._problem}")
+
+    def __reduce__(self) -> tuple[type[NotPlainError], tuple[str, None, str]]:
+        """Travels without the value, which may be what no process can be sent."""
+        return type(self), (self.place, None, self._problem)
 
 
 class Plain:

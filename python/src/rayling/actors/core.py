@@ -16,6 +16,7 @@ from rayling.actors.child import Child
 from rayling.actors.connection import Connection, Stream
 from rayling.actors.protocol import resolve_module
 from rayling.errors import RaylingError
+from rayling.texts import well_formed
 
 __all__ = ["ActorCore", "CallOptions", "Handle", "HandleMethod", "Items", "arguments"]
 
@@ -214,7 +215,7 @@ async def _in_time(work: Coroutine[Any, Any, T], seconds: float | None, what: st
     try:
         return await asyncio.wait_for(work, seconds)
     except asyncio.TimeoutError:
-        raise TimeoutError(f"{what} gave no answer in {seconds} s") from None
+        raise TimeoutError(well_formed(f"{what} gave no answer in {seconds} s")) from None
 
 
 def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

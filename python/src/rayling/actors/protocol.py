@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rayling.errors import TypeScriptError
+from rayling.texts import well_formed
 from rayling.wire import values
 from rayling.wire.frames import encode_frame
 
@@ -71,5 +72,5 @@ def resolve_module(module: str | os.PathLike[str]) -> str:
     """
     path = Path(module).resolve()
     if not path.is_file():
-        raise FileNotFoundError(f"there is no module {path}")
+        raise FileNotFoundError(well_formed(f"there is no module {path}"))
     return str(path)

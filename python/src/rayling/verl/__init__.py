@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 from rayling.errors import RaylingError
 from rayling.plain import Plain
 from rayling.score_host import Outcome, RewardLoopError, ScoreHost
+from rayling.texts import well_formed
 from rayling.verl.reward_kwargs import kwargs_in_sight
 
 __all__ = ["RewardInvalidError", "RewardLoopError", "compute_score", "start"]
@@ -33,13 +34,14 @@ class RewardInvalidError(RaylingError):
     """A sample could not be scored, and `invalid` is `raise`."""
 
     def __init__(self, code: str, message: str) -> None:
-        """Says why: `code` is a failure code of the reward loop."""
-        super().__init__(f"{code}: {message}")
-        self.code = code
+        """Says why: `code` is a failure code of the reward loop, and `message` its words."""
+        self.code = well_formed(code)
+        self.message = well_formed(message)
+        super().__init__(f"{self.code}: {self.message}")
 
     def __reduce__(self) -> tuple[type[RewardInvalidError], tuple[str, str]]:
         """Travels through Ray as it is."""
-        return type(self), (self.code, str(self).removeprefix(f"{self.code}: "))
+        return type(self), (self.code, self.message)
 
 
 async def compute_score(
