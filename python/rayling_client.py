@@ -988,6 +988,10 @@ class _Plain:
 
     def _number(self, value: int | float, place: str) -> Any:
         if isinstance(value, int):
+            try:
+                str(int(value))
+            except ValueError as error:
+                raise ValueError(f"{place} is an integer of too many digits: {error}") from None
             return int(value)
         if math.isfinite(value):
             return float(value)

@@ -94,6 +94,8 @@ def test_what_cannot_travel_is_named_with_its_path(counter: rayling.Actor) -> No
         counter.echo({"rows": [1, object()]})
     with pytest.raises(TypeError, match="has the key b'x'"):
         counter.echo({b"x": 1})
+    with pytest.raises(ValueError, match=r"\[0\]\['n'\]\[1\] of the value is an integer"):
+        counter.echo({"n": [1, 10**5000]})
     loop: list[object] = []
     loop.append(loop)
     with pytest.raises(TypeError, match="inside itself"):

@@ -252,6 +252,7 @@ class Scores(WithServer):
             (object(), TypeError, r"extra_info\.a\[0\] is a builtins\.object"),
             (b"\xff", TypeError, r"extra_info\.a\[0\] is a builtins\.bytes"),
             (float("inf"), ValueError, r"extra_info\.a\[0\] is inf"),
+            (10**5000, ValueError, r"extra_info\.a\[0\] is an integer of too many digits"),
             (inside, ValueError, r"extra_info\.a\[0\]\[0\]\.again"),
         ):
             with self.assertRaisesRegex(error, place):

@@ -29,6 +29,7 @@ from processes import IN_GATE, only_in_full, wait_for  # noqa: E402
 
 import rayling.verl  # noqa: E402
 from rayling import score_host  # noqa: E402
+from rayling.errors import RaylingError  # noqa: E402
 from rayling.plain import NotPlainError, Plain  # noqa: E402
 from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
 from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
@@ -171,6 +172,9 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             ({"extra_info": {"x": object()}}, r"extra_info\.x is a builtins\.object"),
             ({"extra_info": inside}, "extra_info is nested in itself"),
             ({"extra_info": {"x": Broken(a=1)}}, "cannot be read: LookupError: no items"),
+            ({"extra_info": {"n": 10**5000}}, r"extra_info\.n is an integer of more digits"),
+            ({"ground_truth": [-(10**5000)]}, "ground_truth is an integer of more digits"),
+            ({"extra_info": {10**5000: 1}}, "cannot be read: ValueError: Exceeds the limit"),
         ]
         good: dict[str, Any] = {
             "data_source": "s",
@@ -187,6 +191,33 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         for one, reason in wrong:
             with self.assertRaisesRegex(RewardInvalidError, reason):
                 await compute_score(**{**good, **one}, options=options())
+
+    async def test_a_turn_that_cannot_be_written_lets_no_sample_wait(self) -> None:
+        written = score_host._head
+
+        def fails_for(text: str) -> Any:
+            def head(message: Any, is_tagged: bool) -> Any:
+                if any(row[2:3] == [text] for row in message):
+                    raise MemoryError("some words")
+                return written(message, is_tagged)
+
+            return mock.patch.object(score_host, "_head", head)
+
+        async def scores() -> list[Any]:
+            texts = ("w1", "w1 w2", "w2")
+            samples = [compute_score("s", one, 1, {}, options=options("half")) for one in texts]
+            return await asyncio.gather(*samples, return_exceptions=True)
+
+        self.assertEqual(await scores(), [0.5] * 3)
+        with fails_for("w1 w2"):
+            first, failed, last = await scores()
+        self.assertEqual((first, last), (0.5, 0.5))
+        self.assertIsInstance(failed, RewardInvalidError)
+        self.assertRegex(str(failed), "^INVALID_SAMPLE: .* cannot be sent: MemoryError: some words")
+        with mock.patch.object(score_host, "_frames", side_effect=MemoryError("some words")):
+            for error in await scores():
+                self.assertIsInstance(error, RaylingError)
+                self.assertIn("cannot be sent: MemoryError: some words", str(error))
 
     async def test_a_value_of_200_levels_comes_whether_its_numbers_are_tagged_or_not(self) -> None:
         for innermost in (1, 2**60):

@@ -63,7 +63,8 @@ class Plain:
         if kind is str or value is None or kind is bool:
             return value
         if kind is int:
-            return value if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else self._tag(value)
+            is_safe = -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+            return value if is_safe else self._tag(has_digits(value, place))
         if kind is float:
             return value if math.isfinite(value) else self._tag(value)
         self._depth += 1
@@ -115,6 +116,22 @@ class Plain:
         if callable(getattr(value, "isoformat", None)):
             return self.of(value.isoformat(), place)
         raise NotPlainError(place, value)
+
+
+def has_digits(value: int, place: str) -> int:
+    """Returns an integer that Python writes as text.
+
+    Raises:
+        NotPlainError: it has more digits than `sys.get_int_max_str_digits()`.
+    """
+    # The limit is never below 640 digits.
+    if value.bit_length() > 2000:
+        try:
+            str(value)
+        except ValueError:
+            problem = "is an integer of more digits than Python writes (sys.set_int_max_str_digits)"
+            raise NotPlainError(place, value, problem) from None
+    return value
 
 
 def _text(key: object) -> str:

@@ -286,9 +286,19 @@ class _Connection(asyncio.BufferedProtocol):
     def _send(self) -> None:
         out, self._out = self._out, []
         is_tagged, self._is_tagged = self._is_tagged, False
-        if self._transport is not None and not self.is_closed:
+        if self._transport is None or self.is_closed:
+            # Those who wait are told as the connection ends.
+            return
+        try:
             for frame in _frames(out, is_tagged):
                 self._transport.writelines(frame)
+        except Exception as error:
+            # The event loop has called this, and would log it alone: they would wait for ever.
+            problem = f"the samples of a turn cannot be sent: {type(error).__name__}: {error}"
+            for number, *_ in out:
+                waiting = self._waiting.pop(number, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_exception(RaylingError(problem))
 
 
 def _row(
@@ -323,17 +333,31 @@ def _of_kind(plain: Any, kind: type, place: str, value: object) -> Any:
 
 
 def _frames(rows: list[list[Any]], is_tagged: bool) -> Iterator[list[bytes | memoryview]]:
-    """Yields the rows in frames that Node can read, each in parts."""
-    head, buffers = _head(rows, is_tagged)
-    if len(head) <= (_FULL_FRAME if len(rows) > 1 else MAX_HEAD_BYTES):
-        yield [encode_frame(head, buffers), *buffers]
+    """Yields the rows in frames that Node can read, each in parts.
+
+    One that cannot be sent is its number and the reason.
+    """
+    frame = _frame(rows, is_tagged)
+    if not isinstance(frame, str):
+        yield frame
     elif len(rows) > 1:
         half = len(rows) // 2
         yield from _frames(rows[:half], is_tagged)
         yield from _frames(rows[half:], is_tagged)
     else:
-        problem = f"the sample takes {len(head)} bytes as text, and may take {MAX_HEAD_BYTES}"
-        yield from _frames([[rows[0][0], problem]], False)
+        yield [encode_frame(_head([[rows[0][0], frame]], False)[0], ())]
+
+
+def _frame(rows: list[list[Any]], is_tagged: bool) -> list[bytes | memoryview] | str:
+    """Returns the frame of the rows, in parts, or why there is none."""
+    try:
+        head, buffers = _head(rows, is_tagged)
+    except Exception as error:
+        # A value that is plain, and has no text: one sample of the turn is invalid, and no other.
+        return f"the sample cannot be sent: {type(error).__name__}: {error}"
+    if len(head) > (_FULL_FRAME if len(rows) > 1 else MAX_HEAD_BYTES):
+        return f"the sample takes {len(head)} bytes as text, and may take {MAX_HEAD_BYTES}"
+    return [encode_frame(head, buffers), *buffers]
 
 
 class _Lines:

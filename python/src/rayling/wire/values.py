@@ -85,6 +85,7 @@ def encode(value: Any) -> tuple[str, bool, list[memoryview]]:
 
     Raises:
         TypeError: something in it cannot travel; the message has its path.
+        ValueError: an integer has more digits than Python writes; the message has its path.
     """
     try:
         said = _plain(value)
@@ -102,6 +103,7 @@ def encode_tagged(value: Any) -> tuple[str, list[memoryview]]:
 
     Raises:
         TypeError: something in it cannot travel; the message has its path.
+        ValueError: an integer has more digits than Python writes; the message has its path.
     """
     buffers: list[memoryview] = []
     return json.dumps(_tagged(value, buffers, ()), separators=(",", ":")), buffers
@@ -112,9 +114,8 @@ def _tagged(value: Any, buffers: list[memoryview], path: tuple[object, ...]) -> 
         return value
     if isinstance(value, int):
         number = int(value)
-        return (
-            number if -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER else {"$": ["i", str(number)]}
-        )
+        is_safe = -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER
+        return number if is_safe else {"$": ["i", _digits(number, path)]}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$": ["f", _not_finite(value)]}
     if isinstance(value, Mapping):
@@ -183,6 +184,13 @@ def _bytes_of(view: memoryview) -> memoryview:
     if view.nbytes == 0:
         return memoryview(b"")
     return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+
+
+def _digits(number: int, path: tuple[object, ...]) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        raise ValueError(f"{_place(path)} is an integer that Python does not write: {error}") from None
 
 
 def _not_finite(value: float) -> str:
