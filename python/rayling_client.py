@@ -211,6 +211,16 @@ class _Left(Exception):
     """Nobody waits for the answer any more."""
 
 
+def _closed() -> RuntimeError:
+    return RuntimeError("the client is closed")
+
+
+def _no_pickle(client: object) -> TypeError:
+    return TypeError(
+        f"a {type(client).__name__} cannot be sent to another process: make one in each"
+    )
+
+
 class _Threads(Executor):
     """Daemon threads: a program that is interrupted ends, and waits for no answer."""
 
@@ -238,7 +248,7 @@ class _Threads(Executor):
         future: Future[T] = Future()
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("the client is closed")
+                raise _closed()
             self._work.put((future, partial(fn, *args, **kwargs)))
             if not self._free.acquire(blocking=False) and len(self._threads) < self._most:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -252,7 +262,9 @@ class _Threads(Executor):
             self._is_closed = True
             with contextlib.suppress(queue.Empty):
                 while cancel_futures and (next := self._work.get_nowait()):
-                    next[0].cancel()
+                    # A cancelled one would pass for one whose caller had left: a TaskGroup forgets it.
+                    if next[0].set_running_or_notify_cancel():
+                        next[0].set_exception(_closed())
             for _ in self._threads:
                 self._work.put(None)
         for thread in self._threads if wait else ():
@@ -354,7 +366,7 @@ class RewardClient:
     def _check(self) -> None:
         self._begin_in_fork()
         if self._closed:
-            raise RuntimeError("the client is closed")
+            raise _closed()
 
     @property
     def url(self) -> str:
@@ -476,7 +488,7 @@ class RewardClient:
             raise RewardUnavailableError(self.url, tries, cause) from None
 
     def close(self) -> None:
-        """Closes all connections. Idempotent; what is under way in other threads finishes."""
+        """Closes all connections. Idempotent; requests under way in other threads finish, and what waits for its turn is a RuntimeError."""
         self._begin_in_fork()
         with self._lock:
             self._closed = True
@@ -484,6 +496,9 @@ class RewardClient:
         self._drop_kept()
         if threads is not None:
             threads.shutdown(wait=True, cancel_futures=True)
+
+    def __getstate__(self) -> Any:
+        raise _no_pickle(self)
 
     def __enter__(self) -> RewardClient:
         return self
@@ -702,6 +717,8 @@ class AsyncRewardClient:
         finally:
             for one in under_way:
                 one.cancel()
+                # The first error is raised, and asyncio would log the others.
+                one.add_done_callback(lambda it: it.cancelled() or it.exception())
 
     async def ready(self) -> bool:
         """As :meth:`RewardClient.ready`."""
@@ -714,6 +731,9 @@ class AsyncRewardClient:
     async def close(self) -> None:
         """As :meth:`RewardClient.close`."""
         await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def __getstate__(self) -> Any:
+        raise _no_pickle(self)
 
     async def __aenter__(self) -> AsyncRewardClient:
         return self

@@ -11,6 +11,7 @@ import enum
 import inspect
 import json
 import os
+import pickle
 import select
 import signal
 import socket
@@ -22,7 +23,8 @@ import threading
 import time
 import unittest
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -359,6 +361,76 @@ class Interrupts(unittest.TestCase):
             AsyncRewardClient.wait_until_ready,
         ):
             asyncio.run(cancelled(does))
+
+
+class Closing(unittest.TestCase):
+    """A server that holds its answers: what is closed has requests under way, and samples that wait for their turn."""
+
+    def setUp(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.open = threading.Event()
+        self.listening = Listening(self.answer)
+        self.addCleanup(self.listening.close)
+        self.addCleanup(self.open.set)
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.rfile.read(int(handler.headers["content-length"]))
+        self.asked.release()
+        self.open.wait()
+        outcome = {"score": 1, "valid": True}
+        is_batch = handler.path.endswith("batch")
+        answer_with(handler, 200, json.dumps({"outcomes": [outcome]} if is_batch else outcome))
+
+    def test_coroutines_under_way_finish_and_those_that_wait_fail(self) -> None:
+        async def run() -> None:
+            client = AsyncRewardClient(self.listening.url, in_flight=1)
+            with contextlib.ExitStack() as ends:
+                ends.callback(self.open.set)
+                await check(client)
+
+        async def check(client: AsyncRewardClient) -> None:
+            first = asyncio.ensure_future(client.score("1"))
+            await asyncio.to_thread(self.asked.acquire)
+            waiting = [client.score("2"), client.score_batch([{"response": "3"}])]
+            failing = asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.sleep(0)
+            closing = asyncio.ensure_future(client.close())
+            for error in await failing:
+                self.assertIsInstance(error, RuntimeError)
+                self.assertEqual(str(error), "the client is closed")
+            self.open.set()
+            await closing
+            self.assertEqual((await first).score, 1)
+            with self.assertRaisesRegex(RuntimeError, "the client is closed"):
+                await client.score("4")
+
+        asyncio.run(run())
+
+    def test_a_batch_that_waits_for_its_turn_fails(self) -> None:
+        client = RewardClient(self.listening.url, in_flight=1)
+        is_read = threading.Event()
+
+        def samples() -> Iterator[dict[str, str]]:
+            yield {"response": "2"}
+            is_read.set()
+
+        with ThreadPoolExecutor() as threads, contextlib.ExitStack() as ends:
+            ends.callback(self.open.set)
+            first = threads.submit(client.score_batch, [{"response": "1"}])
+            self.asked.acquire()
+            waiting = threads.submit(client.score_batch, samples())
+            is_read.wait()
+            closing = threads.submit(client.close)
+            with self.assertRaisesRegex(RuntimeError, "the client is closed"):
+                waiting.result()
+            self.open.set()
+            closing.result()
+            self.assertEqual([outcome.score for outcome in first.result()], [1])
+
+    def test_a_client_is_for_one_process_and_says_so(self) -> None:
+        for client in (RewardClient(self.listening.url), AsyncRewardClient(self.listening.url)):
+            with self.assertRaisesRegex(TypeError, "Client cannot be sent to another process"):
+                pickle.dumps(client)
 
 
 @unittest.skipUnless(hasattr(os, "fork"), "there are no forks here")

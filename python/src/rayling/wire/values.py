@@ -190,7 +190,9 @@ def _digits(number: int, path: tuple[object, ...]) -> str:
     try:
         return str(number)
     except ValueError as error:
-        raise ValueError(f"{_place(path)} is an integer that Python does not write: {error}") from None
+        raise ValueError(
+            f"{_place(path)} is an integer that Python does not write: {error}"
+        ) from None
 
 
 def _not_finite(value: float) -> str:
