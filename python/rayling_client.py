@@ -794,7 +794,8 @@ def reward_function(
     """A reward function for TRL: ``GRPOTrainer(reward_funcs=reward_function("http://127.0.0.1:8100"), ...)``.
 
     It is called with ``prompts``, ``completions`` and the columns of the data set. A completion that could not be scored gets ``None``, which TRL leaves out.
-    Columns reach the TypeScript function as ``extraInfo``: those that JSON has values for, and so no images. NaN is ``null`` in them.
+    Columns reach the TypeScript function as ``extraInfo``: those that JSON has values for, and so no images. NaN is ``null`` in them. A ground truth that is NaN
+    is a ValueError that names the sample: without it, the function might score the answer as wrong.
 
     :param client: a client, or the URL of one.
     :param name: under which TRL logs the reward.

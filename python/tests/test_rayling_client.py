@@ -1043,6 +1043,11 @@ class Trl(WithServer):
         self.assertEqual(seen[1]["ground_truth"], "4")
         with self.assertRaisesRegex(TypeError, r"extra_info\.image is a builtins\.object"):
             reward_function(listening.url, columns=["image"])(**data)
+        # A function that compares would take null for a wrong answer.
+        missing = {"completions": ["4", "5"], "answer": [4.0, float("nan")]}
+        with self.assertRaisesRegex(ValueError, "sample 1 cannot be sent: ground_truth is nan"):
+            reward_function(listening.url)(**missing)
+        self.assertEqual(len(seen), 2)
 
     def test_a_column_that_is_not_there_is_named(self) -> None:
         reward = reward_function(self.client, ground_truth="truth")

@@ -247,6 +247,31 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         )
         self.assertEqual(failed, {"acc": 0.0, "score": 0.0, "reward_error": "INVALID_SAMPLE"})
 
+        class Scalar(float):
+            """A number of numpy: whether it is equal to something is none of Python's values."""
+
+            def item(self) -> float:
+                return float(self)
+
+            def __eq__(self, _: object) -> Any:
+                return object()
+
+            __hash__ = float.__hash__
+
+        failed = await compute_score(
+            "s", "w1", 1, {"x": object()}, options=options("half"), invalid=Scalar(0.25)
+        )
+        self.assertEqual(failed, {"acc": 0.25, "score": 0.25, "reward_error": "INVALID_SAMPLE"})
+
+    async def test_a_reward_error_of_the_function_stays_where_it_has_scored(self) -> None:
+        scored = score_host.Outcome(1.0, {"reward_error": "mine"})
+        failed = score_host.Outcome(None, {"reward_error": "mine"}, "SCORE_THREW", "no")
+        host = mock.Mock(score=mock.AsyncMock(side_effect=[scored, failed]))
+        with mock.patch.object(rayling.verl, "_hosts", mock.Mock(get=lambda *_: host)):
+            rows = [await compute_score("s", "w1", 1, invalid=0) for _ in range(2)]
+        self.assertEqual(rows[0], {"score": 1.0, "reward_error": "mine"})
+        self.assertEqual(rows[1], {"score": 0.0, "reward_error": "SCORE_THREW"})
+
     async def test_columns_are_as_they_are_named(self) -> None:
         row = await compute_score("s", "w1", 0, {}, options=options(), columns=["words", "reason"])
         self.assertEqual(row, {"score": 0.1 / 0.3, "words": 1, "reason": None})

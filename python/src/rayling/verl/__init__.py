@@ -72,7 +72,8 @@ async def compute_score(
             its cache and what it spends are one. `process`: each has its own.
         invalid: what a sample without a score is. `raise`: an error, which ends the batch. A number:
             that score, with the reason in the column `reward_error`. `none`: no score (`None`), with
-            the same column.
+            the same column. Where the function returns a `reward_error` itself, it stays in the rows
+            that have a score of the function's.
         columns: keys of the extra info that each row gets; by default those that earlier rows had.
         reward_router_address: verl's, where it has a reward model; given on as `rewardRouterAddress`.
         reward_model_tokenizer: verl's; it stays here, as it cannot be sent to Node.
@@ -91,7 +92,7 @@ async def compute_score(
     host = _hosts.get(options, config, share, invalid, columns, reward_router_address)
     info = {} if extra_info is None else extra_info
     outcome = await host.score(data_source, solution_str, ground_truth, info)
-    if invalid == "raise":
+    if _raises(invalid):
         if outcome.code is not None:
             raise RewardInvalidError(outcome.code, outcome.message)
         return _as_returned(outcome)
@@ -99,7 +100,9 @@ async def compute_score(
     row = outcome.info if outcome.info else {"acc": None}
     if "acc" in row and outcome.code is not None:
         row = {**row, "acc": score}
-    return {**row, "score": score, "reward_error": outcome.code}
+    # A key that the function returned itself stays what it said, where it has scored the sample.
+    reason = row.get("reward_error") if outcome.code is None else outcome.code
+    return {**row, "score": score, "reward_error": reason}
 
 
 def start(
@@ -125,8 +128,13 @@ def _as_returned(outcome: Outcome) -> float | dict[str, Any]:
     return score if outcome.info.keys() == {"acc"} else {**outcome.info, "score": score}
 
 
+def _raises(invalid: Invalid) -> bool:
+    # A number of numpy is equal to no text, and says so by a value that is none of Python's.
+    return isinstance(invalid, str) and invalid == "raise"
+
+
 def _value(invalid: Invalid) -> float | None:
-    return None if invalid == "none" else float(invalid)
+    return None if isinstance(invalid, str) else float(invalid)
 
 
 class _Hosts:
@@ -152,7 +160,7 @@ class _Hosts:
         if address is not None:
             given.setdefault("rewardRouterAddress", address)
         names = None if columns is None else [str(name) for name in columns]
-        key = repr((given, config, share, invalid == "raise", names))
+        key = repr((given, config, share, _raises(invalid), names))
         with self._lock:
             host = self._known.get(key)
             if host is None:
@@ -161,7 +169,7 @@ class _Hosts:
                     config=config,
                     share=share == "node",
                     columns=names,
-                    raises=invalid == "raise",
+                    raises=_raises(invalid),
                 )
         self._last = (said, host)
         return host
@@ -180,8 +188,11 @@ def _check(
         raise TypeError(f"config must be the path of a YAML file, not {config!r}")
     if share not in ("node", "process"):
         raise ValueError(f"share must be node or process, not {share!r}")
-    is_number = isinstance(invalid, (int, float)) and not isinstance(invalid, bool)
-    if not (is_number and math.isfinite(cast(float, invalid))) and invalid not in ("raise", "none"):
+    # A number of numpy becomes one of Python, which only some of them are.
+    item = getattr(invalid, "item", None)
+    number = item() if callable(item) else invalid
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not (is_number and math.isfinite(cast(float, number))) and number not in ("raise", "none"):
         raise ValueError(f"invalid must be raise, none or a finite number, not {invalid!r}")
     if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence)):
         raise TypeError(f"columns must be a list of names, not {columns!r}")

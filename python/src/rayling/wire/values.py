@@ -67,7 +67,7 @@ class _NotPlain(Exception):
 
 
 def _refuse(value: object) -> object:
-    raise _NotPlain
+    raise _NotPlain(f"JSON has nothing for a {type(value).__qualname__}")
 
 
 _plain = json.JSONEncoder(
