@@ -1,8 +1,18 @@
-/** Whole commands, as a reader types them in a clone of the repository or in a project. */
+/**
+ * Whole commands, as a reader types them in a clone of the repository, in a project, or where the
+ * Python package is installed.
+ */
 import { isSource } from "../../own-files.ts";
 import { plain } from "./output.ts";
 
-const launcher = isSource ? "npx -y pnpm@12 rayling" : "npx rayling";
+/** The Python package's command gives Node this module to begin with, and nobody else does. */
+const isOfPython = process.execArgv.some((flag) =>
+  /^--import=.*\/python\/imports\.[jt]s$/.test(flag),
+);
+
+const ofNpm = isSource ? "npx -y pnpm@12 rayling" : "npx rayling";
+
+const launcher = isOfPython ? "rayling" : ofNpm;
 
 /** Returns the command of these arguments, which are quoted for a shell where they need it. */
 export function commandText(args: readonly string[]): string {
