@@ -981,6 +981,7 @@ def _json(value: Any) -> bytes:
 class _Plain:
     """Makes values of JSON of what Python has: of NumPy and torch, of dates, enumerations, sets and bytes that are UTF-8.
 
+    Dates of any precision are texts in ISO 8601; NaT, and what an array masks, is None. Keys are the texts that JSON has for them: ``true``, ``null``, ``5``.
     Strict, it raises TypeError or ValueError with the place of what JSON has nothing for. Else that is left out, and NaN is None, as pandas means it.
     """
 
@@ -995,10 +996,15 @@ class _Plain:
             return value
         if isinstance(value, (int, float)):
             return self._number(value, place)
-        # NumPy and torch, without importing them.
-        for name in ("tolist", "item", "isoformat"):
+        # NumPy, pandas and torch, without importing them.
+        if getattr(getattr(value, "dtype", None), "kind", None) in ("M", "m"):
+            return self._time(value, place)
+        for name in ("tolist", "item"):
             if callable(getattr(value, name, None)):
                 return self.of(getattr(value, name)(), place)
+        if callable(getattr(value, "isoformat", None)):
+            text = value.isoformat()
+            return None if text == "NaT" else self.of(text, place)
         if isinstance(value, (bytes, bytearray)):
             with contextlib.suppress(UnicodeDecodeError):
                 return value.decode()
@@ -1029,7 +1035,7 @@ class _Plain:
                 return [self.of(one, f"{place}[{index}]") for index, one in enumerate(value)]
             made = {}
             for key, one in value.items():
-                name = str(key.value if isinstance(key, Enum) else key)
+                name = self._name(key, place)
                 try:
                     made[name] = self.of(one, f"{place}.{name}" if place else name)
                 except (TypeError, ValueError):
@@ -1038,6 +1044,35 @@ class _Plain:
             return made
         finally:
             self._depth -= 1
+
+    def _time(self, value: Any, place: str) -> Any:
+        """Of NumPy, one or many. Its `tolist` has integers where Python has no date as precise, or of that year."""
+        if getattr(value, "ndim", 0) > 0:
+            return [self.of(one, f"{place}[{index}]") for index, one in enumerate(value)]
+        if value.dtype.kind == "m":
+            raise TypeError(f"{place} is a numpy.timedelta64")
+        date = value.tolist()
+        if isinstance(date, int) and value.dtype.name.endswith(("ns]", "ps]", "fs]", "as]")):
+            whole = value.astype("datetime64[us]")
+            date = whole.tolist() if whole == value else date
+        if isinstance(date, int):
+            return str(value)
+        return None if date is None else date.isoformat()
+
+    def _name(self, key: Any, place: str) -> str:
+        if isinstance(key, Enum):
+            key = key.value
+        if isinstance(key, str):
+            return key
+        if key is None or isinstance(key, (int, float)):
+            return json.dumps(key)
+        try:
+            plain = self.of(key, place)
+        except (TypeError, ValueError):
+            return str(key)
+        if isinstance(plain, str):
+            return plain
+        return str(key) if isinstance(plain, (list, dict)) else json.dumps(plain)
 
 
 def _placed(error: RewardRequestError, first: int) -> RewardRequestError:

@@ -117,6 +117,22 @@ def test_arrays_keep_kind_and_shape(counter: rayling.Actor) -> None:
     assert counter.echo(numpy.zeros((0, 3))).shape == (0, 3)
     with pytest.raises(TypeError, match="an array of complex128"):
         counter.echo([numpy.zeros(1, "complex128")])
+    with pytest.raises(TypeError, match="is a masked array"):
+        counter.echo([numpy.ma.array([1, 2], mask=[True, False])])
+
+
+def test_scalars_of_numpy_are_values_and_keys(counter: rayling.Actor) -> None:
+    numpy = pytest.importorskip("numpy")
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    for unit in ("s", "ms", "us", "ns"):
+        assert counter.echo(numpy.datetime64("2026-01-02T03:04:05", unit)) == when
+        assert counter.echo([numpy.datetime64("NaT", unit)]) == [None]
+        with pytest.raises(TypeError, match="is a timedelta64"):
+            counter.echo(numpy.timedelta64(5, unit))
+    with pytest.raises(TypeError, match="TypeScript has no Date for"):
+        counter.echo(numpy.datetime64(10**9, "D"))
+    keys = {numpy.int64(5): 1, numpy.bool_(True): 2, None: 3, 1.5: math.inf}
+    assert counter.echo(keys) == {"5": 1, "true": 2, "null": 3, "1.5": math.inf}
 
 
 def test_arrays_stand_in_the_memory_that_was_read() -> None:

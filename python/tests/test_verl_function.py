@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import json
 import logging
 import math
 import os
@@ -15,13 +16,15 @@ import tempfile
 import textwrap
 import threading
 import unittest
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
+sys.path[:0] = [str(ROOT / path) for path in ("python/src", "python", "python/tests")]
 
 os.environ.setdefault("RAYLING_NODE", str(ROOT / "node_modules/.bin/node"))
 
@@ -33,6 +36,7 @@ from rayling.errors import RaylingError  # noqa: E402
 from rayling.plain import NotPlainError, Plain  # noqa: E402
 from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
 from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
+from rayling_client import _Plain  # noqa: E402
 
 GRADE = str(ROOT / "python/tests/graders/grade.ts")
 
@@ -206,7 +210,7 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         async def scores() -> list[Any]:
             texts = ("w1", "w1 w2", "w2")
             samples = [compute_score("s", one, 1, {}, options=options("half")) for one in texts]
-            return await asyncio.gather(*samples, return_exceptions=True)
+            return [*await asyncio.gather(*samples, return_exceptions=True)]
 
         self.assertEqual(await scores(), [0.5] * 3)
         with fails_for("w1 w2"):
@@ -562,6 +566,13 @@ class StartTest(unittest.TestCase):
         self.assertTrue(Path(said.strip()).is_file())
 
 
+#: What `rayling.verl` and the client make of a value.
+PLAIN: tuple[Callable[[Any], Any], ...] = (
+    lambda one: Plain().of(one, "x"),
+    lambda one: _Plain(is_strict=True).of(one, "x"),
+)
+
+
 class PlainTest(unittest.TestCase):
     def test_values_of_numpy(self) -> None:
         try:
@@ -574,6 +585,44 @@ class PlainTest(unittest.TestCase):
         self.assertEqual(
             Plain().of(np.array([{"a": np.str_("b")}], dtype=object), "x"), [{"a": "b"}]
         )
+
+    def test_dates_of_numpy_are_the_same_text_in_each_unit(self) -> None:
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        for make in PLAIN:
+            for unit in ("s", "ms", "us", "ns"):
+                when = np.datetime64("2020-01-02T03:04:05", unit)
+                self.assertEqual(make(when), "2020-01-02T03:04:05")
+                self.assertEqual(make(np.array([[when]])), [["2020-01-02T03:04:05"]])
+                self.assertIsNone(make(np.datetime64("NaT", unit)))
+                with self.assertRaisesRegex(TypeError, "x is a numpy.timedelta64"):
+                    make(np.timedelta64(5, unit))
+            precise = "2020-01-02T03:04:05.123456789"
+            self.assertEqual(make(np.datetime64(precise)), precise)
+            self.assertEqual(make(np.datetime64("2020-01-02")), "2020-01-02")
+            self.assertEqual(make(np.datetime64("20000-01-01")), "20000-01-01")
+            days = np.array(["2020-01-02", "2020-01-03"], dtype="datetime64[ns]")
+            self.assertEqual(
+                make(np.ma.array(days, mask=[False, True])), ["2020-01-02T00:00:00", None]
+            )
+            self.assertEqual(make(np.ma.array([1.5, 2], mask=[False, True])), [1.5, None])
+            keys = {np.int64(5): 1, np.bool_(True): 2, np.datetime64("2020-01-02", "ns"): 3}
+            self.assertEqual(make(keys), {"5": 1, "true": 2, "2020-01-02T00:00:00": 3})
+
+    def test_keys_are_spelled_as_json_spells_them(self) -> None:
+        class Level(enum.Enum):
+            ONE = 1
+
+        keys: dict[Any, int] = dict.fromkeys((True, None, 7, 1.5, "a", math.inf), 0)
+        spelled = json.loads(json.dumps(keys))
+        for make in PLAIN:
+            self.assertEqual(list(make(keys)), list(spelled))
+            others = {Level.ONE: 0, date(2026, 1, 2): 0, b"text": 0, (1, 2): 0}
+            self.assertEqual(list(make(others)), ["1", "2026-01-02", "text", "(1, 2)"])
+            # Of pandas.
+            self.assertIsNone(make(mock.Mock(spec=["isoformat"], isoformat=lambda: "NaT")))
 
     def test_an_enumeration_is_its_value(self) -> None:
         class Kind(str, enum.Enum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence, Set
 from enum import Enum
@@ -36,9 +37,10 @@ class NotPlainError(TypeError):
 class Plain:
     """Makes plain values of what a program has, and knows whether JSON has all their numbers.
 
-    numpy and torch scalars become numbers, their arrays lists, mappings dictionaries with texts as
-    keys, other sequences and sets lists, and bytes that are UTF-8 text texts. An enumeration
-    becomes its value.
+    numpy and torch scalars become numbers, their arrays lists with None for what is masked,
+    mappings dictionaries with texts as keys, other sequences and sets lists, and bytes that are
+    UTF-8 text texts. An enumeration becomes its value, a date of any precision its text in ISO
+    8601, and NaT None. Keys are the texts that JSON has for them: `true`, `null`, `5`.
 
     Attributes:
         is_tagged: whether a value had a number that JSON or JavaScript lacks.
@@ -82,7 +84,7 @@ class Plain:
         kind = type(value)
         if kind is dict or isinstance(value, Mapping):
             return {
-                key if type(key) is str else _text(key): self.of(one, f"{place}.{key}")
+                key if type(key) is str else self._name(key, place): self.of(one, f"{place}.{key}")
                 for key, one in value.items()
             }
         if kind is list or kind is tuple:
@@ -102,6 +104,8 @@ class Plain:
                 if isinstance(value, base):
                     return self.of(base(value), place)
         # numpy and torch, without importing them: a scalar has `item`, and an array `tolist`.
+        if getattr(getattr(value, "dtype", None), "kind", None) in ("M", "m"):
+            return self._time(value, place)
         if callable(getattr(value, "tolist", None)):
             return self.of(value.tolist(), place)
         if callable(getattr(value, "item", None)):
@@ -114,8 +118,41 @@ class Plain:
         if isinstance(value, (Sequence, Set)):
             return [self.of(one, place) for one in value]
         if callable(getattr(value, "isoformat", None)):
-            return self.of(value.isoformat(), place)
+            text = value.isoformat()
+            # That of pandas, which has no tolist.
+            return None if text == "NaT" else self.of(text, place)
         raise NotPlainError(place, value)
+
+    def _time(self, value: Any, place: str) -> Any:
+        """Of numpy, one or many.
+
+        Its `tolist` has integers where Python has no date as precise, or of that year.
+        """
+        if getattr(value, "ndim", 0) > 0:
+            return [self.of(one, place) for one in value]
+        if value.dtype.kind == "m":
+            raise NotPlainError(place, value)
+        date = value.tolist()
+        if isinstance(date, int) and value.dtype.name.endswith(("ns]", "ps]", "fs]", "as]")):
+            whole = value.astype("datetime64[us]")
+            date = whole.tolist() if whole == value else date
+        if isinstance(date, int):
+            return str(value)
+        return None if date is None else date.isoformat()
+
+    def _name(self, key: Any, place: str) -> str:
+        """Returns the name that a key of a mapping has in JavaScript."""
+        if isinstance(key, Enum):
+            key = key.value
+        if key is None or isinstance(key, (int, float)):
+            return json.dumps(key)
+        try:
+            plain = self.of(key, place)
+        except NotPlainError:
+            return str(key)
+        if isinstance(plain, str):
+            return plain
+        return str(key) if isinstance(plain, (list, dict)) else json.dumps(plain)
 
 
 def has_digits(value: int, place: str) -> int:
@@ -132,8 +169,3 @@ def has_digits(value: int, place: str) -> int:
             problem = "is an integer of more digits than Python writes (sys.set_int_max_str_digits)"
             raise NotPlainError(place, value, problem) from None
     return value
-
-
-def _text(key: object) -> str:
-    """Returns the name that a key of a mapping has in JavaScript."""
-    return str(key.value if isinstance(key, Enum) else key)

@@ -46,6 +46,8 @@ ABORT_SIGNAL = AbortSignal()
 MAX_SAFE_INTEGER = 2**53 - 1
 #: Levels of a value that holds more than JSON, with those of the message around it.
 _DEEPEST = 250
+#: A `Date` of JavaScript is this many milliseconds from 1970 at most.
+_LAST_DATE = 8_640_000_000_000_000
 _LONG_INTEGER = re.compile(r"(?<![.\d])\d{16}(?!\d*[.eE])")
 _FORMATS = {
     "int8": "b",
@@ -136,7 +138,10 @@ def _tagged_mapping(
     if len(path) > _DEEPEST:
         raise TypeError(f"{_place(path[:4])} is inside itself, or too deep")
     entries = {}
+    numpy: Any = sys.modules.get("numpy")
     for key, one in value.items():
+        if numpy is not None and isinstance(key, numpy.generic):
+            key = key.item()
         if not isinstance(key, str | int | float | bool | None):
             raise TypeError(f"{_place(path)} has the key {key!r}, which is no text")
         entries[key] = _tagged(one, buffers, (*path, key))
@@ -147,13 +152,17 @@ def _tagged_object(value: Any, buffers: list[memoryview], path: tuple[object, ..
     if isinstance(value, AbortSignal):
         return {"$": ["s"]}
     if isinstance(value, datetime):
-        return {"$": ["d", round(value.timestamp() * 1000)]}
+        # None for NaT of pandas, which is equal to nothing.
+        return {"$": ["d", round(value.timestamp() * 1000)]} if value == value else None
     if isinstance(value, date):
         day = datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
         return {"$": ["d", round(day.timestamp() * 1000)]}
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
-        if isinstance(value, numpy.generic):
+        if isinstance(value, numpy.datetime64):
+            return _tagged_moment(value, path)
+        # Whole numbers would be without their unit.
+        if isinstance(value, numpy.generic) and not isinstance(value, numpy.timedelta64):
             return _tagged(value.item(), buffers, path)
         if isinstance(value, numpy.ndarray):
             return _tagged_array(value, buffers, path)
@@ -163,8 +172,24 @@ def _tagged_object(value: Any, buffers: list[memoryview], path: tuple[object, ..
     )
 
 
+def _tagged_moment(value: Any, path: tuple[object, ...]) -> Any:
+    """A date of numpy, of any precision. It is in UTC."""
+    if str(value) == "NaT":
+        return None
+    milliseconds = int(value.astype("datetime64[ms]").astype("int64"))
+    if abs(milliseconds) > _LAST_DATE:
+        raise TypeError(f"{_place(path)} is {value}, which TypeScript has no Date for")
+    return {"$": ["d", milliseconds]}
+
+
 def _tagged_array(array: Any, buffers: list[memoryview], path: tuple[object, ...]) -> Any:
     kind = array.dtype.name
+    masked: Any = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(array, masked.MaskedArray):
+        raise TypeError(
+            f"{_place(path)} is a masked array, and a typed array has no null: give filled() of it, "
+            "or tolist()"
+        )
     if kind == "bool":
         array = array.view("uint8")
     elif kind == "object":
