@@ -233,6 +233,8 @@ test("the first line of a training names the task or the data, and says what its
   expect(first(...own, ...steps, "rayling.schedule=streaming")).toBe(
     "Training the policy tiny on a.jsonl and 1 more file by grpo, schedule streaming (rewards begin with each rollout, updates with groups that are judged): 3 steps. Ctrl-C stops it.",
   );
+  const both = ["rayling.warm_start_steps=0", "trainer.total_training_steps=3"];
+  expect(first(...both, "trainer.total_epochs=2")).toMatch(/: 3 steps or 2 epochs, with/);
 });
 
 test("the words in the lines of steps are explained, and how a validation draws its answers", () => {

@@ -23,6 +23,8 @@ export type {
   RunConfig,
   TrainerConfig,
 } from "./options/index.ts";
+export { epochsOf } from "./run-length.ts";
+export type { RunLength } from "./run-length.ts";
 export type { PromptShapes } from "./prompts-text.ts";
 export { planText, trainingPlanOf } from "./training-plan.ts";
 export type { DatasetSizes, ExpectedRun, TrainingPlan } from "./training-plan.ts";

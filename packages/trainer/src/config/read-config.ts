@@ -65,30 +65,40 @@ export function loadTrainerConfig({
 }: LoadConfigOptions = {}): TrainerConfig {
   return asTrainerError(() => {
     const { tree: composed, overrides: values, files } = composePreset(name, folder, overrides);
-    const tree = withoutWarmStart(composed, values, files);
+    const tree = withoutPresets(composed, values, files);
     const engine = /^ppo_veomni_trainer(\.ya?ml)?$/.test(name) ? { model_engine: "veomni" } : {};
     return configOf({ ...engine, ...tree }, values);
   });
 }
 
 /**
- * The warm start of a preset is of its task: on data of the user's there is one where the user says
- * so.
+ * What a preset says for its own task and length counts no longer where the user has another: its
+ * warm start goes with its task, and its epochs end no run that the user gives its steps.
  */
-function withoutWarmStart(
+function withoutPresets(
   tree: ConfigTree,
   overrides: readonly string[],
   files: readonly ComposedFile[],
 ): ConfigTree {
   const said = (key: string): ConfigValue | undefined =>
     overrides.map(parseOverride).findLast((one) => one.key === key)?.value;
-  const path = ["rayling", "warm_start_steps"];
-  const task = said("rayling.task");
-  const hasTask = (task === undefined ? valueAt(tree, ["rayling", "task"]) : task) !== null;
-  const file = files.findLast((one) => valueAt(one.tree, path) !== undefined);
-  const isUsers =
-    said("rayling.warm_start_steps") !== undefined || (file !== undefined && !isPreset(file));
-  return hasTask || isUsers ? tree : withValue(tree, path, 0);
+  const valueOf = (key: string): ConfigValue => {
+    const value = said(key);
+    return (value === undefined ? valueAt(tree, key.split(".")) : value) ?? null;
+  };
+  const isUsers = (key: string): boolean => {
+    const file = files.findLast((one) => valueAt(one.tree, key.split(".")) !== undefined);
+    return said(key) !== undefined || (file !== undefined && !isPreset(file));
+  };
+  const changes: readonly [key: string, isOther: boolean, value: ConfigValue][] = [
+    ["rayling.warm_start_steps", valueOf("rayling.task") === null, 0],
+    ["trainer.total_epochs", valueOf("trainer.total_training_steps") !== null, null],
+  ];
+  return changes.reduce(
+    (result, [key, isOther, value]) =>
+      isOther && !isUsers(key) ? withValue(result, key.split("."), value) : result,
+    tree,
+  );
 }
 
 /** Reads a configuration from keys as YAML has them: verl's names, over verl's defaults. */

@@ -10,6 +10,7 @@ import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import { promptLines } from "./prompts-text.ts";
 import type { PromptShapes } from "./prompts-text.ts";
+import { stepsOf } from "./run-length.ts";
 import { sumOf } from "../values/sums.ts";
 
 export interface DatasetSizes {
@@ -56,8 +57,9 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
   const stepsPerEpoch =
     sizes.train === undefined ? undefined : Math.floor(sizes.train / data.trainBatchSize);
   const totalSteps =
-    trainer.totalTrainingSteps ??
-    (stepsPerEpoch === undefined ? undefined : stepsPerEpoch * trainer.totalEpochs);
+    stepsPerEpoch === undefined
+      ? (trainer.totalTrainingSteps ?? undefined)
+      : stepsOf(trainer, stepsPerEpoch);
   const hasValidation = (sizes.validation ?? data.valFiles.length) > 0;
   const before = hasValidation && (trainer.valBeforeTrain || trainer.valOnly) ? 1 : 0;
   const steps = trainer.valOnly ? 0 : totalSteps;
@@ -181,17 +183,13 @@ export function planText(config: TrainerConfig, plan: TrainingPlan, shapes?: Pro
   const { rayling, trainer, data, algorithm, ignored, notes, reward } = config;
   const { rollout } = config.actorRolloutRef;
   const source = rayling.task ?? data.trainFiles.join(", ");
-  const epochs = plan.stepsPerEpoch === undefined ? "" : ` (${plan.stepsPerEpoch} in an epoch)`;
   const lines: [string, string][] = [
     ["policy", rayling.policy],
     ["algorithm", `${algorithm.advEstimator}, loss ${lossOf(config)}`],
     ["schedule", `${rayling.schedule}${stalenessText(config)}`],
     ["data", source],
     ...(shapes === undefined || rayling.task !== null ? [] : promptLines(shapes)),
-    [
-      "steps",
-      plan.totalSteps === undefined ? "as many as the data have" : `${plan.totalSteps}${epochs}`,
-    ],
+    ["steps", stepsText(plan, trainer)],
     ["step", `${plan.promptsPerStep} prompts x ${rollout.n} = ${plan.samplesPerStep} samples`],
     ["updates", `${plan.updatesPerStep} in a step, of ${plan.samplesPerUpdate} samples`],
     ["rewards", `${rewardText(reward, rayling)}, ${plan.rewardSlots} at once`],
@@ -207,6 +205,25 @@ export function planText(config: TrainerConfig, plan: TrainingPlan, shapes?: Pro
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+}
+
+/** Says which of the two ends a run that was given both its steps and its epochs. */
+function stepsText(
+  { totalSteps, stepsPerEpoch }: TrainingPlan,
+  { totalTrainingSteps, totalEpochs, valOnly }: TrainerConfig["trainer"],
+): string {
+  if (totalSteps === undefined) return "as many as the data have";
+  const steps = String(totalSteps);
+  if (stepsPerEpoch === undefined) {
+    return totalEpochs === null
+      ? steps
+      : `${steps}, or fewer where trainer.total_epochs, ${totalEpochs}, are over before`;
+  }
+  const epochs = `${steps} (${stepsPerEpoch} in an epoch)`;
+  const isShorter = !valOnly && totalTrainingSteps !== null && totalSteps < totalTrainingSteps;
+  return isShorter
+    ? `${epochs}: trainer.total_epochs, ${totalEpochs}, are over before trainer.total_training_steps, ${totalTrainingSteps}`
+    : epochs;
 }
 
 /** Who scores. */

@@ -9,6 +9,7 @@ import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { verlTree } from "../config/print-config.ts";
+import { stepsOf } from "../config/run-length.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
@@ -117,7 +118,6 @@ async function train(
   ]);
   const loader = loaderOf(own, config);
   const options = trainerOptionsOf(config, baseDirectory);
-  const { totalTrainingSteps } = trainer;
   const rewards = new RewardCounts();
   await using tracking = await Tracking.open({
     logger: trainer.logger,
@@ -125,7 +125,7 @@ async function train(
     verbose,
     projectName: trainer.projectName,
     experimentName: trainer.experimentName,
-    totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
+    totalSteps: stepsOf(trainer, loader.batchesPerEpoch),
     logValGenerations: trainer.logValGenerations,
     config: verlTree(config),
     directory: directory ?? (await runFolder(folderOfRuns(config))),

@@ -1,4 +1,4 @@
-/** How many steps a run has, where that can be known before its policy is. */
+/** How many steps the learning rate goes over, where that can be known before the policy is. */
 
 import { trainingPlanOf } from "../config/training-plan.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
@@ -15,7 +15,9 @@ export function totalStepsOf(
 ): number | undefined {
   const { data, trainer, critic } = config;
   const { actor } = config.actorRolloutRef;
-  if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
+  // As in verl: also where the epochs are over before.
+  if (trainer.totalTrainingSteps !== null) return trainer.totalTrainingSteps;
+  if (!data.filterOverlongPrompts) {
     // The learning rate follows these steps even in a run that only validates.
     const whole = { ...config, trainer: { ...trainer, valOnly: false } };
     return trainingPlanOf(whole, { train: prompts.train.length, validation: 0 }).totalSteps;

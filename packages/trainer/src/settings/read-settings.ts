@@ -8,6 +8,7 @@ import type { GivenOptions } from "../config/options/training-options.ts";
 import { readTrainingOptions } from "../config/read-training.ts";
 import { checkFit } from "../config/option-conflicts.ts";
 import type { Whole } from "../config/option-conflicts.ts";
+import { stepsOf } from "../config/run-length.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions } from "./program-options.ts";
 import { needsReference } from "./training-settings.ts";
@@ -111,7 +112,7 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
       ...run,
       valBeforeTrain: run.valBeforeTrain && context.hasValidation,
       overlapValidation: run.overlapValidation ?? schedule !== "sync",
-      totalSteps: run.totalTrainingSteps ?? run.totalEpochs * context.batchesPerEpoch,
+      totalSteps: stepsOf(run, context.batchesPerEpoch),
     },
     trainBatchSize,
   };

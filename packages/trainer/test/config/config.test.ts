@@ -77,7 +77,7 @@ describe("without anything", () => {
       reward: { num_workers: 8, reward_manager: { name: "naive" } },
       maxConcurrency: null,
       trainer: {
-        totalEpochs: 30,
+        totalEpochs: null,
         totalTrainingSteps: null,
         saveFreq: -1,
         testFreq: -1,
@@ -492,6 +492,14 @@ describe("the warm start of a preset", () => {
       await rm(folder, { recursive: true });
     }
   });
+});
+
+test("the epochs of a preset end no run that the user gives its steps; those of the user do", () => {
+  const epochsWith = (...overrides: string[]) =>
+    loadTrainerConfig({ name: "grpo", overrides }).trainer.totalEpochs;
+  const steps = "trainer.total_training_steps=500";
+  expect([epochsWith(), epochsWith(steps)]).toEqual([1, null]);
+  expect(epochsWith(steps, "trainer.total_epochs=1")).toBe(1);
 });
 
 describe("presets", () => {

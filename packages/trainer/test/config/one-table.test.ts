@@ -74,8 +74,6 @@ test.each<[string, readonly string[]]>([
       "overlapValidation",
       "resumePath",
       "saveFreq",
-      "totalEpochs",
-      "totalTrainingSteps",
       "trainBatchSize",
       "useKlInReward",
       "useKlLoss",

@@ -40,6 +40,19 @@ test("the recipe has 105 steps of 5,120 samples, four updates each, 22 validatio
   });
 });
 
+test.each([
+  [["trainer.total_epochs=null"], "210 (7 in an epoch)"],
+  [["trainer.total_epochs=null", "trainer.total_training_steps=400"], "400 (7 in an epoch)"],
+  [["trainer.total_training_steps=20"], "20 (7 in an epoch)"],
+  [
+    ["trainer.total_training_steps=400"],
+    "105 (7 in an epoch): trainer.total_epochs, 15, are over before trainer.total_training_steps, 400",
+  ],
+])("steps and epochs end a run, whichever come first: %s", (overrides, text) => {
+  const { config, plan } = planOf(...overrides);
+  expect(/^steps +(.*)$/m.exec(planText(config, plan))?.[1]).toBe(text);
+});
+
 test("rewards at once are no more than the manager's limit lets through", () => {
   const limited = ["reward.reward_manager.name=rate_limited", "+reward.max_concurrent=8"];
   expect(planOf(...limited).plan.rewardSlots).toBe(8);

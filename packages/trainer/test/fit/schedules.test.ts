@@ -104,7 +104,7 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
     tracking,
     ...more,
     rollout: { n: 2, maxResponseLength: 4, ...more.rollout },
-    run: { totalEpochs: 1, ...more.run },
+    run: more.run?.totalTrainingSteps === undefined ? { totalEpochs: 1, ...more.run } : more.run,
   });
   const report = await trainer.fit();
   return { report, samples };

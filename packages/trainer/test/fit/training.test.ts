@@ -53,7 +53,7 @@ async function trained(more: Partial<PPOTrainerOptions> = {}): Promise<TrainingR
     actor: { ppoMiniBatchSize: 4 },
     ...more,
     rollout: { n: 4, maxResponseLength: 1, ...more.rollout },
-    run: { totalEpochs: 1, ...more.run },
+    run: more.run?.totalTrainingSteps === undefined ? { totalEpochs: 1, ...more.run } : more.run,
   });
   return await trainer.fit();
 }

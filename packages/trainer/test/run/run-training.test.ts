@@ -297,13 +297,14 @@ describe("a run", () => {
       ...overrides,
     );
 
-  test("of an actor of the user's, on files, under another schedule: all epochs of it", async () => {
+  test("of an actor of the user's, on files, under another schedule: all epochs of it, though it may have more steps", async () => {
     const reward = new URL("../fixtures/bandit-reward.ts", import.meta.url).href;
     const { report } = await ofBandit(
       `rayling.policy='${bandit}:BanditActor'`,
       "rayling.policy_kwargs={prompts: 16, lr: 4}",
       `reward.custom_reward_function.path='${reward}'`,
       "+mini_batch_pipeline=True",
+      "trainer.total_training_steps=20",
     );
     expect(report.steps).toBe(8);
     expect(report.validation).toBeUndefined();

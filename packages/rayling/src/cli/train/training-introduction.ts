@@ -2,6 +2,7 @@
 import type { WriteStream } from "node:tty";
 import { wrapped } from "@rayling/core/terminal";
 import type { ScheduleName } from "@rayling/trainer";
+import { epochsOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import { plain, tell } from "../output/output.ts";
 import { shortPath } from "../output/short-path.ts";
@@ -40,9 +41,13 @@ export function stepWords(stream: WriteStream, isGreedy: boolean): string[] {
 }
 
 export function introductionOf({ algorithm, data, rayling, trainer }: TrainerConfig): string {
-  const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;
+  const { totalTrainingSteps: steps, testFreq } = trainer;
   const { policy, schedule, task, warmStartSteps } = rayling;
-  const length = steps === null ? many(totalEpochs, "epoch") : many(steps, "step");
+  const epochs = epochsOf(trainer);
+  const length = [
+    ...(steps === null ? [] : [many(steps, "step")]),
+    ...(epochs === null ? [] : [many(epochs, "epoch")]),
+  ].join(" or ");
   return [
     `Training the policy ${policy} on ${task === null ? filesText(data.trainFiles) : `the task ${task}`} `,
     `by ${algorithm.advEstimator}, schedule ${schedule} (${scheduleWords[schedule]}): `,

@@ -9,9 +9,15 @@ const logger = z.enum(loggerNames);
 
 /** A program has them as `run`, with the seed. */
 export const run = {
-  /** How often all prompts are trained on. */
-  totalEpochs: option(count, 30),
-  /** The number of steps; null: those of all epochs. */
+  /**
+   * How often all prompts are trained on; null: 30 times, or as often as total_training_steps
+   * takes. (verl: 30, which also end a run that says its steps alone.)
+   */
+  totalEpochs: option(count.nullable(), null),
+  /**
+   * The number of steps; null: those of all epochs. Where both are given, the run ends with
+   * whichever comes first.
+   */
   totalTrainingSteps: option(count.nullable(), null),
   /** A checkpoint after every so many steps, and after the last; -1: none. */
   saveFreq: option(frequency, -1),
