@@ -128,11 +128,39 @@ test.each<[string, OptimizerSettings, readonly number[]]>([
   ["constant", {}, [1, 1, 1]],
   ["warm-up", { lrWarmupSteps: 4 }, [0.25, 0.5, 0.75, 1, 1]],
   ["warm-up by ratio", { lrWarmupStepsRatio: 0.2, totalTrainingSteps: 10 }, [0.5, 1, 1]],
-  ["linear", { lrSchedulerType: "linear", totalTrainingSteps: 4 }, [0.75, 0.5, 0.25, 0, 0]],
+  ["linear", { lrSchedulerType: "linear", totalTrainingSteps: 4 }, [1, 0.75, 0.5, 0.25, 0, 0]],
   [
     "cosine",
     { lrSchedulerType: "cosine", totalTrainingSteps: 4, minLrRatio: 0.1, lrWarmupSteps: 2 },
-    [0.5, 1, 0.55, 0.1, 0.1],
+    [0.5, 1, 1, 0.55, 0.1, 0.1],
+  ],
+  // The only step of a run learns, with a warm-up too.
+  ["cosine of one step", { lrSchedulerType: "cosine", totalTrainingSteps: 1 }, [1, 0]],
+  [
+    "cosine of one step, which warms up",
+    { lrSchedulerType: "cosine", totalTrainingSteps: 1, lrWarmupSteps: 1 },
+    [1],
+  ],
+  // verl 0.9.1 uses these numbers in its updates.
+  [
+    "cosine, counted from 0",
+    {
+      lrSchedulerType: "cosine",
+      totalTrainingSteps: 4,
+      lrWarmupSteps: 1,
+      zeroIndexedStep: true,
+    },
+    [0, 1, 0.75, 0.25, 0, 0],
+  ],
+  [
+    "cosine, counted from 1",
+    {
+      lrSchedulerType: "cosine",
+      totalTrainingSteps: 4,
+      lrWarmupSteps: 1,
+      zeroIndexedStep: false,
+    },
+    [1, 0.75, 0.25, 0, 0],
   ],
 ])("the learning rate of steps from the first on: %s", (_, settings, expected) => {
   const rate = learningRateOf(optimizerSettingsOf({ lr: 2, ...settings }), false);

@@ -303,7 +303,7 @@ describe("update", () => {
       const slopes = noise(shape, 1);
       lrs.push((await policy.update({ ...rows, gradLogProbs: slopes, stepsSchedule })).lr);
     }
-    expect(lrs).toEqual([0.75, 0.75, 0.5, 0.5]);
+    expect(lrs).toEqual([1, 1, 0.75, 0.75]);
     expect((await policy.state()).version).toBe(4);
   });
 
@@ -315,10 +315,10 @@ describe("update", () => {
     const nothing = { ...rows, gradLogProbs: noise(shape, 0), learns: false };
     expect(await policy.update({ ...nothing, stepsSchedule: false })).toEqual({
       gradNorm: 0,
-      lr: 0.5,
+      lr: 0.75,
     });
     expect(bitsOf(await policy.state())).toBe(bitsOf(before));
-    expect((await policy.update(nothing)).lr).toBe(0.5);
+    expect((await policy.update(nothing)).lr).toBe(0.75);
     const { scheduleSteps, ...optimizer } = (await policy.state()).optimizer;
     expect(scheduleSteps).toEqual(Float32Array.of(2));
     expect(bitsOf({ ...(await policy.state()), optimizer: { ...before.optimizer } })).toBe(

@@ -35,6 +35,12 @@ export const optimiser = {
   minLrRatio: option(share, 0),
   /** How many waves a cosine schedule has. */
   numCycles: option(amount, 0.5),
+  /**
+   * Whether steps are counted from 0, as in verl, where the first step of a warm-up learns nothing;
+   * false: from 1, by a cosine; null: a warm-up counts from 1, and what follows it from 0. (verl:
+   * true.)
+   */
+  zeroIndexedStep: option(flag.nullable(), null),
   /** The last step of the schedule; -1: the run's last. */
   totalTrainingSteps: option(countOrNot, -1),
 };

@@ -44,6 +44,7 @@ export function respelt(given: ConfigTree): Respelt {
   }
   for (const place of optimisers) {
     change(`${place}.lr_warmup_steps`, (value) => value ?? -1);
+    change(`${place}.min_lr_ratio`, (value) => value ?? 0);
   }
   change("critic.optim.lr_warmup_steps_ratio", (value) => value ?? 0);
   for (const name of ["project_name", "experiment_name"]) {

@@ -38,6 +38,11 @@ export interface OptimizerSettings {
   readonly minLrRatio?: number;
   /** Cycles of the cosine; half a cycle goes down once. Default 0.5. */
   readonly numCycles?: number;
+  /**
+   * Whether steps are counted from 0, as verl does, or by the cosine from 1. Default null: the
+   * warm-up counts its steps from 1, so that the first one learns, and what follows counts as verl.
+   */
+  readonly zeroIndexedStep?: boolean | null;
 }
 
 export type ResolvedOptimizerSettings = Required<OptimizerSettings>;
@@ -54,6 +59,7 @@ const standard: ResolvedOptimizerSettings = {
   totalTrainingSteps: -1,
   minLrRatio: 0,
   numCycles: 0.5,
+  zeroIndexedStep: null,
 };
 
 /** @throws TrainerInputError that names the setting */
@@ -93,9 +99,11 @@ export function optimizerSettingsOf(settings: OptimizerSettings): ResolvedOptimi
 }
 
 /**
- * The learning rate by how many steps of the schedule are over. The first step counts as 1: counted
- * from 0, as verl does, the first update of a warm-up would change nothing. Behind the last one it
- * stays, where verl's cosine would rise again.
+ * The learning rate by how many steps of the schedule are over: verl's, but for the steps of a
+ * warm-up, which count from 1 unless zeroIndexedStep is set: counted from 0 the first update would
+ * change nothing. What comes behind the warm-up counts from 0, so that the first of T steps of a
+ * decay has all of the learning rate and the last one learns, too. Behind the last one it stays,
+ * where verl's cosine would rise again.
  *
  * @param isSupervised whether the weights had a supervised start
  * @throws TrainerInputError for an unknown schedule
@@ -105,15 +113,23 @@ export function learningRateOf(
   isSupervised: boolean,
 ): (stepsBefore: number) => number {
   const { lr, lrSchedulerType, totalTrainingSteps, minLrRatio, numCycles } = settings;
+  const { zeroIndexedStep } = settings;
+  const warmup = warmupOf(settings, isSupervised);
   const factor = learningRateSchedule({
     lrSchedulerType,
-    numWarmupSteps: warmupOf(settings, isSupervised),
+    numWarmupSteps: warmup,
     numTrainingSteps: Math.max(0, totalTrainingSteps),
     minLrRatio,
     numCycles,
+    zeroIndexedStep: zeroIndexedStep ?? true,
   });
-  const last = totalTrainingSteps < 1 ? Infinity : totalTrainingSteps;
-  return (stepsBefore) => lr * factor(Math.min(stepsBefore + 1, last));
+  // The cosine adds 1 to it by itself where it counts from 1.
+  const end = zeroIndexedStep === false ? totalTrainingSteps - 1 : totalTrainingSteps;
+  const last = totalTrainingSteps < 1 ? Infinity : end;
+  return (stepsBefore) => {
+    const isShifted = zeroIndexedStep === null && stepsBefore < warmup;
+    return lr * factor(Math.min(isShifted ? stepsBefore + 1 : stepsBefore, last));
+  };
 }
 
 /**
