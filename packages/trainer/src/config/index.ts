@@ -27,4 +27,5 @@ export { epochsOf } from "./run-length.ts";
 export type { RunLength } from "./run-length.ts";
 export type { PromptShapes } from "./prompts-text.ts";
 export { planText, trainingPlanOf } from "./training-plan.ts";
+export { drawsValidation } from "./validation-draws.ts";
 export type { DatasetSizes, ExpectedRun, TrainingPlan } from "./training-plan.ts";

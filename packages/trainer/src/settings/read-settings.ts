@@ -9,6 +9,7 @@ import { readTrainingOptions } from "../config/read-training.ts";
 import { checkFit } from "../config/option-conflicts.ts";
 import type { Whole } from "../config/option-conflicts.ts";
 import { stepsOf } from "../config/run-length.ts";
+import { drawsValidation } from "../config/validation-draws.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions } from "./program-options.ts";
 import { needsReference } from "./training-settings.ts";
@@ -66,7 +67,9 @@ function asInputError<Value>(read: () => Value): Value {
 export function settingsOf(given: GivenOptions, context: SettingsContext): TrainingSettings {
   const { trainBatchSize, hasOwnSchedule } = context;
   const { resumePath } = given.checkpoints ?? {};
-  const values = readTrainingOptions(given, ownDefaults({ ...context, resumePath }));
+  const isDrawn = given.rollout?.validation?.doSample === true;
+  const own = ownDefaults({ ...context, resumePath, drawsValidation: isDrawn });
+  const values = readTrainingOptions(given, own);
   checkFit({ values, ...context }, (option) => option);
   const { actor, criticOptions, rollout, staleness, run } = values;
   const schedule = hasOwnSchedule ? undefined : values.schedule;
@@ -74,7 +77,6 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
   const { rolloutCorrection } = algorithm;
   const isBypassed = rolloutCorrection?.bypassMode === true;
   const { maxResponseLength, validation } = rollout;
-  const draws = validation.doSample && validation.temperature > 0;
   return {
     ...values,
     schedule,
@@ -100,8 +102,8 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
     rollout: {
       ...rollout,
       // The likeliest token has no temperature.
-      validation: draws
-        ? validation
+      validation: drawsValidation(validation)
+        ? { ...validation, doSample: true }
         : { ...validation, doSample: false, temperature: rollout.temperature },
     },
     staleness: {

@@ -11,7 +11,7 @@ type Values = TrainingValues;
 /** Options of a training with their defaults, and the values that follow from several of them. */
 export interface TrainingSettings extends Omit<
   Values,
-  "schedule" | "algorithm" | "actor" | "staleness" | "run"
+  "schedule" | "algorithm" | "actor" | "rollout" | "staleness" | "run"
 > {
   /** Undefined for one of the user's own. */
   readonly schedule: ScheduleName | undefined;
@@ -22,6 +22,8 @@ export interface TrainingSettings extends Omit<
   };
   /** verl `actor_rollout_ref.actor`, with the settings of the policy loss. */
   readonly actor: Known<Values["actor"]> & PolicyLossSettings;
+  /** verl `actor_rollout_ref.rollout`, with whether answers of a validation are sampled. */
+  readonly rollout: Values["rollout"] & { readonly validation: { readonly doSample: boolean } };
   /** verl `critic`, with the divisor of seq-mean-token-sum-norm. */
   readonly criticOptions: Values["criticOptions"] & { readonly lossScaleFactor: number };
   /** How old rollouts may be under the schedule `streaming`. */

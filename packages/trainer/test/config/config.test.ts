@@ -62,7 +62,7 @@ describe("without anything", () => {
           n: 1,
           temperature: 1,
           responseLength: 512,
-          valKwargs: { n: 1, doSample: false, temperature: 0 },
+          valKwargs: { n: 1, doSample: null, temperature: 0 },
         },
       },
       critic: { ppoMiniBatchSize: 256, cliprangeValue: 0.5, optim: { lr: 1e-5 } },
@@ -606,7 +606,15 @@ describe("what does not change the training is told, never refused", () => {
     ],
     [
       "actor_rollout_ref.rollout.val_kwargs.n=4",
+      "actor_rollout_ref.rollout.val_kwargs.n is 4, and without a temperature all of them are the same",
+    ],
+    [
+      "actor_rollout_ref.rollout.val_kwargs={n: 4, do_sample: false}",
       "actor_rollout_ref.rollout.val_kwargs.n is 4, and without do_sample all of them are the same",
+    ],
+    [
+      "actor_rollout_ref.rollout.val_kwargs={do_sample: false, temperature: 0.6}",
+      "actor_rollout_ref.rollout.val_kwargs.do_sample is false: answers are the likeliest tokens, where verl's agent loop draws them at the temperature, 0.6",
     ],
     [
       "actor_rollout_ref.actor.policy_loss.loss_mode=sapo",

@@ -125,7 +125,8 @@ test("an option of a program is a key of a configuration, but for what verl has 
 
 test("a program's own defaults are of options, and other ones than the table's", () => {
   const entries = new Map(entriesOf(trainingOptions));
-  const context = { hasCritic: false, trainBatchSize: 8, resumePath: "global_step_1" };
+  const parts = { hasCritic: false, trainBatchSize: 8, resumePath: "global_step_1" };
+  const context = { ...parts, drawsValidation: true };
   for (const [option, value] of Object.entries(ownDefaults(context))) {
     const entry = entries.get(option);
     expect(entry, option).toBeDefined();

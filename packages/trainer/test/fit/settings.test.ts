@@ -83,6 +83,25 @@ describe("settings", () => {
     expect(own.criticOptions.lossScaleFactor).toBe(7);
   });
 
+  test.each([
+    [{}, { doSample: false, temperature: 0.7 }],
+    [{ doSample: true }, { doSample: true, temperature: 1 }],
+    [{ temperature: 0.4 }, { doSample: true, temperature: 0.4 }],
+    [
+      { temperature: 0.4, doSample: false },
+      { doSample: false, temperature: 0.7 },
+    ],
+    [
+      { temperature: 0, doSample: true },
+      { doSample: false, temperature: 0.7 },
+    ],
+  ])("of a validation draw where there is a temperature: %o", async (validation, wanted) => {
+    const { rollout } = await settingsOf({
+      rollout: { maxResponseLength: 1, temperature: 0.7, validation },
+    });
+    expect(rollout.validation).toMatchObject(wanted);
+  });
+
   test("that nobody gives are the table's defaults, but for what follows from other options or from the parts", async () => {
     const sections = { filterGroups: {}, rolloutCorrection: {} };
     const settings = await settingsOf({
@@ -103,7 +122,8 @@ describe("settings", () => {
     expect(others).toEqual([
       // It must be given.
       "rollout.maxResponseLength",
-      // Of the likeliest token there is none.
+      // null is whether there is a temperature, and of the likeliest token there is none.
+      "rollout.validation.doSample",
       "rollout.validation.temperature",
       // There is no critic.
       "algorithm.advEstimator",

@@ -69,7 +69,7 @@ describe("the trainer's options", () => {
       },
       criticOptions: { cliprangeValue: 0.3, lossScaleFactor: 100 },
       staleness: { limit: 2, strategy: "drop" },
-      run: { totalEpochs: 30, saveFreq: 20 },
+      run: { totalEpochs: null, saveFreq: 20 },
       checkpoints: {
         folder: "checkpoints/verl_examples/gsm8k",
         keep: 2,

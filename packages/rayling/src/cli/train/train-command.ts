@@ -5,7 +5,13 @@
 
 import { treeOf, yamlValue } from "@rayling/config-tree";
 import * as ray from "@rayling/core";
-import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
+import {
+  drawsValidation,
+  loadTrainerConfig,
+  planText,
+  printConfig,
+  trainingPlanOf,
+} from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
@@ -107,7 +113,7 @@ function explainSteps(
   { verbose }: TrainOptions,
 ): void {
   if (verbose === true || !trainer.logger.includes("console")) return;
-  tell(`${stepWords(process.stderr, !rollout.valKwargs.doSample).join("\n")}\n`);
+  tell(`${stepWords(process.stderr, !drawsValidation(rollout.valKwargs)).join("\n")}\n`);
 }
 
 /** Whether the console draws a view of the current step. */

@@ -140,8 +140,11 @@ export const rollouts = {
 export const valKwargs = z.strictObject({
   /** Answers to each prompt of a validation. */
   n: option(count, 1),
-  /** Whether answers are sampled; false: the most likely token. */
-  doSample: option(flag, false),
+  /**
+   * Whether answers are sampled; false: the most likely token; null: sampled where the temperature
+   * is above 0, as verl's agent loop does, whatever do_sample is there. (verl: false.)
+   */
+  doSample: option(flag.nullable(), null),
   /**
    * The temperature of validation answers; 0: the most likely token. (In a program, where do_sample
    * is asked for by itself: 1.)

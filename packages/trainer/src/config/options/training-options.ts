@@ -94,6 +94,8 @@ export interface DefaultsContext {
   /** Prompts of a batch. */
   readonly trainBatchSize: number;
   readonly resumePath: unknown;
+  /** Whether samples of a validation are asked for. */
+  readonly drawsValidation: boolean;
 }
 
 /** Defaults of a program that are not a configuration's, which has verl's. */
@@ -107,7 +109,7 @@ export function ownDefaults(context: DefaultsContext): Readonly<Record<string, u
     "algorithm.filterGroups.enable": true,
     // A program that asks for samples wants them drawn; verl's users set both, or get the likeliest
     // token.
-    "rollout.validation.temperature": 1,
+    ...(context.drawsValidation ? { "rollout.validation.temperature": 1 } : {}),
     // A program that names a checkpoint resumes from it.
     ...((context.resumePath ?? null) === null ? {} : { "checkpoints.resumeMode": "resume_path" }),
   };

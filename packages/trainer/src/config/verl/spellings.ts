@@ -69,9 +69,15 @@ export function respelt(given: ConfigTree): Respelt {
   const [n, draws, temperature] = ["n", "do_sample", "temperature"].map((name) =>
     valueAt(tree, [...validation.split("."), name]),
   );
-  if (typeof n === "number" && n > 1 && (draws !== true || temperature === 0)) {
+  const isLikeliest = draws === false || temperature === 0;
+  if (typeof n === "number" && n > 1 && isLikeliest) {
     notes.push(
-      `${validation}.n is ${n}, and without ${draws === true ? "a temperature" : "do_sample"} all of them are the same`,
+      `${validation}.n is ${n}, and without ${draws === false ? "do_sample" : "a temperature"} all of them are the same`,
+    );
+  }
+  if (draws === false && typeof temperature === "number" && temperature > 0) {
+    notes.push(
+      `${validation}.do_sample is false: answers are the likeliest tokens, where verl's agent loop draws them at the temperature, ${temperature}`,
     );
   }
   notes.push(...rowMeanNotes(tree));
