@@ -1,5 +1,5 @@
 /** KL penalties, their controllers, the critic's loss and entropy: verl's own numbers and gradients (test/golden/kl-and-value.json). */
-import { asTensor } from "@rayling/data-proto";
+import { asTensor, tensor } from "@rayling/data-proto";
 import {
   applyKlPenalty,
   createKlController,
@@ -11,6 +11,7 @@ import {
   type ValueLossBatch,
   type ValueLossSettings,
 } from "@rayling/trainer";
+import { expect, test } from "vitest";
 import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { camelCased, checkGolden, tensorAt } from "./golden.ts";
 
@@ -91,4 +92,24 @@ checkGolden(goldenFile("kl-and-value.json"), {
     );
     return { token_level_rewards: tokenLevelRewards, metrics, kl_coef_after: controller.value };
   },
+});
+
+// By verl 0.9.1 and torch: compute_value_loss of one row, whose values met their bounds exactly.
+test.each([
+  [0, 0.8020833134651184, [-0.3125, 0.2083333432674408, -0.2604166865348816]],
+  [0.5, 0.6354166865348816, [-0.25, 0.375, -0.1875]],
+  [0.2, 0.7054166197776794, [-0.32499998807907104, 0.30000001192092896, -0.26249998807907104]],
+])("half of the slope is a bound's that is met exactly: a range of %d", (range, loss, slopes) => {
+  const values = [0.5, 1, -0.25];
+  const result = valueLoss(
+    {
+      vpreds: tensor([values.map((value) => Math.fround(value + Math.fround(range)))], "float32"),
+      values: tensor([values], "float32"),
+      returns: tensor([[2, 0, 1]], "float32"),
+      responseMask: tensor([[1, 1, 1]], "float32"),
+    },
+    { cliprangeValue: range },
+  );
+  expect(result.loss).toBeCloseTo(loss, 6);
+  result.gradVpreds.data.forEach((slope, at) => expect(slope).toBeCloseTo(slopes[at]!, 6));
 });

@@ -57,17 +57,22 @@ export function valueLoss(
   const mask = validMask(matrixOf("responseMask", batch.responseMask, vpreds), batch.valid);
   const losses = newMatrix(mask.rows, mask.columns);
   const slopes = new Float64Array(losses.data.length);
+  // torch's bounds are of the type of its values: those that are met exactly are, too.
+  const rounded = batch.values.dtype === "float32" ? Math.fround : Number;
+  const reach = rounded(range);
   const clipped = newMatrix(mask.rows, mask.columns);
   for (let at = 0; at < slopes.length; at++) {
     const vpred = vpreds.data[at] ?? NaN;
     const value = values.data[at] ?? NaN;
     const target = returns.data[at] ?? NaN;
-    const kept = clamp(vpred, value - range, value + range);
+    const low = rounded(value - reach);
+    const high = rounded(value + reach);
+    const kept = clamp(vpred, low, high);
     const plain = (vpred - target) ** 2;
     const near = (kept - target) ** 2;
     const slope = 2 * (vpred - target);
     losses.data[at] = Math.max(plain, near);
-    slopes[at] = slopeOfLarger(plain, slope, near, kept === vpred ? slope : 0);
+    slopes[at] = slopeOfLarger(plain, slope, near, slope * keptSlope(vpred, low, high));
     if (near > plain) clipped.data[at] = 1;
   }
   const { loss, weights } = aggLoss(losses, mask, lossAggMode, info);
@@ -81,6 +86,15 @@ export function valueLoss(
     clipfrac: maskedMean(clipped, mask),
     gradVpreds: asTensor(gradient, [mask.rows, mask.columns]),
   };
+}
+
+/**
+ * The slope of torch's `max(min(vpred, high), low)`: of two that are equal each has half of it, so
+ * that a bound that is met exactly takes half, and a range of 0 three quarters.
+ */
+function keptSlope(vpred: number, low: number, high: number): number {
+  const below = slopeOfLarger(-vpred, 1, -high, 0);
+  return slopeOfLarger(Math.min(vpred, high), below, low, 0);
 }
 
 /** An entropy loss, with its gradient. */
