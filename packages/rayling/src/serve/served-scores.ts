@@ -90,15 +90,17 @@ export class ServedScores {
 
   /**
    * @param record path of the reward log; it is gone on with
+   * @param marked the log's mark, where it was put already; it is removed when this ends
    * @throws JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while
    * another process writes it
    */
   static async open(
     loop: Pick<RewardLoopManager, "computeScore" | "version">,
     record: string | undefined,
+    marked?: WriterMark,
   ): Promise<ServedScores> {
     if (record === undefined) return new ServedScores(loop, undefined, new Map(), 0);
-    const mark = await WriterMark.put(record);
+    const mark = marked ?? (await WriterMark.put(record));
     try {
       const { known, nextIndex } = await readKeys(record);
       const log = await ServedLog.open(record, mark);

@@ -218,7 +218,7 @@ test.runIf(
   expect(Object.fromEntries(judge.runs)).toEqual({ a: 1, b: 1 });
 });
 
-test("several rewards have one outcome for a key, and lines of their own in the log", async () => {
+test("several rewards have one outcome for a key, lines of their own in the log, and one budget over restarts", async () => {
   const path = await folder();
   const log = join(path, "rewards.jsonl");
   const yaml = join(path, "rewards.yaml");
@@ -226,17 +226,23 @@ test("several rewards have one outcome for a key, and lines of their own in the 
     `{ reward: { path: ${JSON.stringify(reward)}, rewardKwargs: { gate: "${judge.url}" } }, weight: ${weight} }`;
   await writeFile(yaml, `rewards:\n  right: ${of(1)}\n  style: ${of(10)}\n`);
   const started = (): Promise<Running> =>
-    serve(["--record", log], { functions: ["--rewards", yaml] });
+    serve(["--record", log, "--price", "0,0,1", "--budget", "2"], {
+      functions: ["--rewards", yaml],
+    });
   const first = await started();
   const { body } = await asking(first, "ask:a", {}, "k");
   expect(body).toMatchObject({ valid: true, extra: { right: expect.any(Number) as number } });
   expect(judge.runs.get("a")).toBe(2);
   first.signal("SIGKILL");
   await first.ended;
-  const again = await asking(await started(), "ask:a", {}, "k");
+  const second = await started();
+  const again = await asking(second, "ask:a", {}, "k");
   expect(again.body).toEqual({ ...(body as object), replayed: true });
   expect(judge.runs.get("a")).toBe(2);
   expect((await linesOf(log)).map(({ component }) => component)).toEqual(["right", "style", null]);
+  const { body: beyond } = await asking(second, "ask:b");
+  expect(beyond).toMatchObject({ valid: false, error: { code: "SPEND_CAP" } });
+  expect(judge.runs.has("b")).toBe(false);
 });
 
 test("a key in the log of an earlier release, which left out names, is known by the group", async () => {

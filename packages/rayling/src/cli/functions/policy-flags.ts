@@ -51,8 +51,19 @@ const loopFlags: readonly LoopFlag[] = [
   },
 ];
 
-export function addPolicyFlags(command: Command): Command {
-  return addLoopFlags(command, loopFlags)
+/** The help of a server, which has no --resume: what goes on there is the log of --record. */
+const serverHelp: ReadonlyMap<string, string> = new Map([
+  ["onFailure.fallback", "another key scores it again"],
+  ["spend.cap", "earlier spending counts with --record; needs --price"],
+]);
+
+/** @param kind a run that ends, or a server */
+export function addPolicyFlags(command: Command, kind: "run" | "server"): Command {
+  const flags = loopFlags.map((one) => {
+    const here = kind === "server" ? serverHelp.get(one.option) : undefined;
+    return here === undefined ? one : { ...one, here };
+  });
+  return addLoopFlags(command, flags)
     .option(
       "--retries <count>",
       "further attempts at a sample after timeouts, 429, 5xx and broken connections",

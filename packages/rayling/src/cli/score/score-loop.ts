@@ -96,7 +96,8 @@ function sendModule({ path }: RewardSpec): void {
   }
 }
 
-function isOfFile(error: unknown, path: string): boolean {
+/** Whether it is of the reward log at that path. */
+export function isOfFile(error: unknown, path: string): boolean {
   const isOfLog = error instanceof JsonlError || error instanceof RewardLogError;
   return isOfLog && error.path === resolve(path);
 }

@@ -117,7 +117,7 @@ export function addFunctionFlags(command: Command): Command {
       "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
     );
   addInputFlags(command);
-  addRewardFlags(command).optionsGroup("The run:");
+  addRewardFlags(command, "run").optionsGroup("The run:");
   return addFormatFlag(addDashboardFlag(command, "never"))
     .option(
       "--latency <min,max>",
@@ -129,8 +129,10 @@ export function addFunctionFlags(command: Command): Command {
 
 /**
  * Adds the flags of every command with a reward loop: the functions, and the loop that runs them.
+ *
+ * @param kind a run that ends, or a server
  */
-export function addRewardFlags(command: Command): Command {
+export function addRewardFlags(command: Command, kind: "run" | "server"): Command {
   command
     .optionsGroup("Reward functions:")
     .option(
@@ -160,7 +162,7 @@ export function addRewardFlags(command: Command): Command {
     )
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {});
   addLoopFlags(command.optionsGroup("Workers:"), loopFlags);
-  return addPolicyFlags(command.optionsGroup("Limits, failures and money:"));
+  return addPolicyFlags(command.optionsGroup("Limits, failures and money:"), kind);
 }
 
 function latency(text: string): readonly [number, number] {

@@ -4,10 +4,11 @@
  */
 
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { isLoopback } from "@rayling/core/http";
 import { JsonlError } from "@rayling/data-proto";
-import { RewardLogBusyError, RewardLogError } from "@rayling/reward-loop";
+import { RewardLogBusyError, RewardLogError, WriterMark } from "@rayling/reward-loop";
 import type { RewardLoopManager } from "@rayling/reward-loop";
 import { looksAtGroups } from "../../looks-at-groups.ts";
 import { RequestNotes } from "../../serve/request-notes.ts";
@@ -18,7 +19,8 @@ import { CliError, refusalOf } from "../cli-error.ts";
 import { grouped } from "../output/numbers.ts";
 import { openAnswer } from "../output/formats.ts";
 import { plain, tell } from "../output/output.ts";
-import { createLoop, refusedLoop } from "../score/score-loop.ts";
+import { createLoop, isOfFile, refusedLoop } from "../score/score-loop.ts";
+import { capText } from "../score/score-report.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -27,17 +29,23 @@ export async function runServe(options: ServeOptions, version: string): Promise<
   const token = await tokenOf(options);
   const stop = stopSignal();
   const answer = openAnswer(options.format);
+  let mark: WriterMark | undefined;
   let scores: ServedScores | undefined;
   try {
+    // Before what was spent is read: a server that still writes the log may spend more.
+    mark = await markOf(options);
     await ray.init();
     const loop = await stop.race(openLoop(options));
     if (!options.oneByOne && looksAtGroups(loop)) throw new CliError(2, ofGroups);
-    const opened = await openScores(loop, options);
+    const opened = await openScores(loop, options, mark);
     scores = opened;
     const server = await listen(options, version, token, opened);
     const { record = null } = options;
     const about = { url: server.url, record, keys: record === null ? null : opened.keys };
-    await answer.printPart(about, () => greeting(server, opened, options, token));
+    const spending = loop.spent > 0 ? loop.spending : [];
+    await answer.printPart(about, () =>
+      greeting({ server, scores: opened, spending }, options, token),
+    );
     await stop.whenStopped();
     tell("ending: requests under way are answered; a second signal stops at once\n");
     const left = await server.drain(options.drainTimeoutMs);
@@ -50,6 +58,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
   } finally {
     await ray.shutdown();
     await scores?.close();
+    await mark?.remove();
     answer.close();
     stop.close();
   }
@@ -57,6 +66,16 @@ export async function runServe(options: ServeOptions, version: string): Promise<
 
 const ofGroups =
   "the reward function looks at all answers to a prompt (computeScores, postProcessScores), and a server answers each sample by itself: use rayling score, or --one-by-one if each sample's score is its own.";
+
+/** Rejects with CliError 2 while another process writes the log. */
+async function markOf({ record }: ServeOptions): Promise<WriterMark | undefined> {
+  if (record === undefined) return undefined;
+  try {
+    return await WriterMark.put(record);
+  } catch (error) {
+    throw refusalOf(error, [RewardLogBusyError], "--record");
+  }
+}
 
 /** Rejects with CliError 2. */
 async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
@@ -67,8 +86,16 @@ async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
     seed: 0,
   });
   try {
-    return await createLoop(options, asked.options);
+    const { record } = options;
+    return await createLoop(options, {
+      ...asked.options,
+      // The budget is that of all servers that went on with the log.
+      ...(record === undefined ? {} : { spentBefore: resolve(record) }),
+    });
   } catch (error) {
+    if (options.record !== undefined && isOfFile(error, options.record)) {
+      throw refusalOf(error, [Error], "--record");
+    }
     throw refusedLoop(error, options, asked.flag);
   }
 }
@@ -76,11 +103,12 @@ async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
 async function openScores(
   loop: RewardLoopManager,
   { record }: ServeOptions,
+  mark: WriterMark | undefined,
 ): Promise<ServedScores> {
   try {
-    return await ServedScores.open(loop, record);
+    return await ServedScores.open(loop, record, mark);
   } catch (error) {
-    throw refusalOf(error, [JsonlError, RewardLogError, RewardLogBusyError], "--record");
+    throw refusalOf(error, [JsonlError, RewardLogError], "--record");
   }
 }
 
@@ -152,8 +180,16 @@ async function readToken(path: string): Promise<string> {
 }
 
 function greeting(
-  { url }: RewardServer,
-  scores: ServedScores,
+  {
+    server: { url },
+    scores,
+    spending,
+  }: {
+    readonly server: RewardServer;
+    readonly scores: ServedScores;
+    /** How far each cap is by what was spent before. */
+    readonly spending: RewardLoopManager["spending"];
+  },
   { record }: ServeOptions,
   token: string | undefined,
 ): string[] {
@@ -161,7 +197,10 @@ function greeting(
   const known =
     record === undefined
       ? []
-      : [`Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.`];
+      : [
+          `Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.`,
+          ...spending.map(capText),
+        ];
   const example = `  curl ${url}/score${header} -d '{"response": "4", "ground_truth": "4"}'`;
   return [`Serving rewards on ${url}`, ...known, "", example];
 }

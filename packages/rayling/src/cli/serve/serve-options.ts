@@ -85,7 +85,7 @@ export function addServeCommand(
     )
     .option(
       "--record <path>",
-      "reward log: every outcome is written there before it is answered, and keys are known again after a restart",
+      "reward log: every outcome is written there before it is answered, and after a restart keys are known again, and what was spent counts against --budget",
     )
     .option(
       "--on-invalid <fail|null|number>",
@@ -104,7 +104,7 @@ export function addServeCommand(
       300,
     )
     .option("--no-request-log", "write no line for each request");
-  addRewardFlags(addFormatFlag(addLimitFlags(command)))
+  addRewardFlags(addFormatFlag(addLimitFlags(command)), "server")
     .allowExcessArguments(false)
     .addHelpText("after", help)
     .action(async (flags: Flags, self: Command) => {
