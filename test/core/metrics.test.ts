@@ -223,6 +223,27 @@ describe("metrics of the session", () => {
     expect(await ask(metricsToken.toUpperCase())).toBe(401);
   });
 
+  test("of a session are not those of the next one, also what was recorded while it ended", async () => {
+    const [calls, level] = [new ray.metrics.Counter("ended_calls"), new ray.metrics.Gauge("ended")];
+    calls.inc(5);
+    level.set(7);
+    const ended = ray.shutdown();
+    calls.inc(100);
+    await ended;
+    calls.inc(3);
+    await ray.init({ prewarm: 0 });
+    const values = parse(await ray.metrics.text());
+    expect([values.get("ray_ended_calls_total"), values.get("ray_ended")]).toEqual([3, undefined]);
+    // One that begins while the one before ends takes over from there.
+    calls.inc(5);
+    const second = ray.shutdown();
+    calls.inc(5);
+    await ray.get(ray.put(1));
+    calls.inc(2);
+    await second;
+    expect(parse(await ray.metrics.text()).get("ray_ended_calls_total")).toBe(2);
+  });
+
   test("are served no more after shutdown; a port that is taken is an error", async () => {
     const taken = session.metricsPort ?? 0;
     await ray.shutdown();

@@ -14,6 +14,7 @@ import type { TaskScope } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { Waiting } from "../caller/waits/waiting-tasks.ts";
 import { timedEvents } from "../telemetry/call-times.ts";
+import { threadMetrics } from "../telemetry/metrics.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
 import { causeFromData } from "../protocol/death-cause-data.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
@@ -132,7 +133,7 @@ export class HostRuntime {
     this.#directory = remoteDirectory(driver, hostId, this.#direct, (values) => {
       for (const value of values) this.caller.references.exportTo(driverId, value.references ?? []);
     });
-    const events = identity.inside.taskEvents ? timedEvents() : undefined;
+    const events = identity.inside.taskEvents ? timedEvents(threadMetrics()) : undefined;
     this.#reporter = new Reporter(events, (report) => {
       // A driver that cannot be reached is ending, and this host with it.
       void driver.reported(report).catch(() => undefined);

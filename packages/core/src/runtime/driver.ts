@@ -10,6 +10,7 @@ import { viewCalls, viewObjects, viewStored } from "../caller/state-view.ts";
 import { Waiting } from "../caller/waits/waiting-tasks.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
 import { timedEvents } from "../telemetry/call-times.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
@@ -44,6 +45,8 @@ export class Driver {
   readonly #about: DriverAbout;
   readonly #nodeId: string;
   readonly #logs: HostLogs;
+  /** Calls that end with the session are noted there, and not for the next one. */
+  readonly #callTimes: Metrics = new Metrics();
   readonly #events: TaskEvents | undefined;
   readonly #objectStore: SessionStore;
   readonly #keepAlive: KeepAlive = new KeepAlive();
@@ -64,7 +67,7 @@ export class Driver {
     this.namespace = namespace;
     const { inside, network } = settings;
     this.#logs = new HostLogs(inside.logToDriver);
-    this.#events = inside.taskEvents ? timedEvents() : undefined;
+    this.#events = inside.taskEvents ? timedEvents(this.#callTimes) : undefined;
     this.#objectStore = new SessionStore({
       driverId,
       limitBytes: settings.objectStoreMemory,
@@ -103,6 +106,7 @@ export class Driver {
     const source = this.#engine?.nodes ?? new AddressList({ addresses: settings.nodes, request });
     this.#joined = new JoinedNodes({ source, cluster, launcher: this.#launcher });
     this.#control = this.#newControlSocket();
+    this.#inspector.begin();
   }
 
   /** Whether the session runs on the cluster of an engine. */
@@ -145,6 +149,7 @@ export class Driver {
     await this.caller.objects.memory.close().catch(note);
     await this.#objectStore.close().catch(note);
     this.#keepAlive.close();
+    this.#inspector.end();
     if (failures.length > 0) throw failures[0];
   }
 
@@ -159,6 +164,7 @@ export class Driver {
       limitBytes: this.#objectStore.budget.limitBytes,
       about: this.#about,
       ownEvents: this.#events,
+      ownTimes: this.#callTimes,
     });
   }
 

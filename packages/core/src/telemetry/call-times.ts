@@ -3,23 +3,32 @@
  * ran. They exist where events are recorded.
  */
 import { OldestFirst } from "../shared/fifo.ts";
-import { callHistograms, type MetricInfo, threadMetrics } from "./metrics.ts";
+import { callHistograms, type MetricInfo, type Metrics } from "./metrics.ts";
 import { keptEvents, type TaskEvent, TaskEvents } from "./task-events.ts";
 
 /** Calls with names of their own share one series beyond so many. */
 const maxNames = 200;
 
-/** Returns the events of this thread, which are noted in its histograms, too. */
-export function timedEvents(): TaskEvents {
-  const times = new CallTimes();
+/**
+ * Returns the events of this thread, which are noted in its histograms, too.
+ *
+ * @param metrics have the histograms
+ */
+export function timedEvents(metrics: Metrics): TaskEvents {
+  const times = new CallTimes(metrics);
   return new TaskEvents(keptEvents, (event) => times.add(event));
 }
 
 class CallTimes {
+  readonly #metrics: Metrics;
   readonly #names: Set<string> = new Set();
   /** When unanswered calls began, by their numbers. */
   readonly #begun: Map<number, number> = new Map();
   readonly #oldest: OldestFirst<number, number> = new OldestFirst(this.#begun);
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
 
   add(event: TaskEvent): void {
     switch (event.kind) {
@@ -47,6 +56,6 @@ class CallTimes {
   #note(info: MetricInfo, name: string, ms: number): void {
     const isKnown = this.#names.has(name) || this.#names.size < maxNames;
     if (isKnown) this.#names.add(name);
-    threadMetrics().note(info, [isKnown ? name : "other"], ms / 1000);
+    this.#metrics.note(info, [isKnown ? name : "other"], ms / 1000);
   }
 }

@@ -7,8 +7,9 @@
  */
 import type { Remote } from "comlink";
 import type { HostControl } from "../../host/host-control.ts";
-import { type MetricPart, Metrics, threadMetrics } from "../../telemetry/metrics.ts";
+import { type MetricPart, Metrics } from "../../telemetry/metrics.ts";
 import { keptEvents, type TaskEvent, TaskEvents } from "../../telemetry/task-events.ts";
+import { ThreadRecords } from "../../telemetry/thread-records.ts";
 import type {
   HostReport,
   InsideDirectory,
@@ -69,6 +70,8 @@ export interface InspectorParts {
   readonly about: DriverAbout;
   /** The driver's own events, if it records them. */
   readonly ownEvents: TaskEvents | undefined;
+  /** The histograms of the driver's own calls. */
+  readonly ownTimes: Metrics;
 }
 
 interface Gone {
@@ -79,6 +82,9 @@ interface Gone {
 export class Inspector implements InsideDirectory {
   readonly #parts: InspectorParts;
   readonly #metrics: Metrics = new Metrics(maxSeries);
+  readonly #records: ThreadRecords = new ThreadRecords((part) =>
+    this.#add(part, this.#parts.driverId),
+  );
   readonly #warnings: Set<string> = new Set();
   readonly #events: Map<string, TaskEvents> = new Map();
   readonly #gone: Map<string, Gone> = new Map();
@@ -87,6 +93,16 @@ export class Inspector implements InsideDirectory {
 
   constructor(parts: InspectorParts) {
     this.#parts = parts;
+  }
+
+  /** From now on the metrics that the driver's code records are of this session. */
+  begin(): void {
+    this.#records.begin();
+  }
+
+  /** The session has ended: what its code has recorded is no other session's. */
+  end(): void {
+    this.#records.end();
   }
 
   reported(hostId: string, { events, metrics }: HostReport): void {
@@ -176,7 +192,8 @@ export class Inspector implements InsideDirectory {
 
   async metricsText(): Promise<string> {
     await this.#collect(askMs);
-    for (const part of threadMetrics().take()) this.#add(part, this.#parts.driverId);
+    this.#records.take();
+    for (const part of this.#parts.ownTimes.take()) this.#add(part, this.#parts.driverId);
     const query = { filters: [], limit: 0, detail: false, timeoutMs: askMs };
     return metricsText(this.#metrics, {
       directory: this.#parts.directory(),
