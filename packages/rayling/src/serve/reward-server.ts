@@ -39,13 +39,13 @@ const unreadMs = 60_000;
 export class RewardServer {
   readonly #endpoint: HttpEndpoint;
   readonly #scores: RewardServerOptions["scores"];
-  readonly #underWay: Set<HttpExchange>;
+  readonly #underWay: UnderWay;
   #isDraining = false;
 
   private constructor(
     endpoint: HttpEndpoint,
     scores: RewardServerOptions["scores"],
-    underWay: Set<HttpExchange>,
+    underWay: UnderWay,
   ) {
     this.#endpoint = endpoint;
     this.#scores = scores;
@@ -55,7 +55,7 @@ export class RewardServer {
   /** Resolves when it listens; rejects as `listen` does. */
   static async start(options: RewardServerOptions): Promise<RewardServer> {
     const { host, port, token, allowedHosts, limits, scores, notes } = options;
-    const underWay = new Set<HttpExchange>();
+    const underWay: UnderWay = { scoring: new Set(), others: new Set() };
     const parts: { server?: RewardServer } = {};
     const isDraining = (): boolean => parts.server?.isDraining === true;
     const app = createApp({
@@ -98,11 +98,11 @@ export class RewardServer {
       },
       async (exchange) => {
         const { path, signal } = exchange;
-        if (scoringPath(path) !== undefined) {
-          if (isDraining()) throw ending;
-          underWay.add(exchange);
-          signal.addEventListener("abort", () => underWay.delete(exchange), { once: true });
-        }
+        const isScoring = scoringPath(path) !== undefined;
+        if (isScoring && isDraining()) throw ending;
+        const alike = isScoring ? underWay.scoring : underWay.others;
+        alike.add(exchange);
+        signal.addEventListener("abort", () => alike.delete(exchange), { once: true });
         await handle(exchange);
       },
     );
@@ -123,6 +123,7 @@ export class RewardServer {
   /**
    * Answers what is under way, and closes the port then. Idempotent.
    *
+   * @param timeoutMs of both together
    * @returns how many requests were cut, or samples were given up, because they took longer
    */
   async drain(timeoutMs: number): Promise<number> {
@@ -130,19 +131,32 @@ export class RewardServer {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
     await Promise.race([this.#idle(), late]);
+    const { scoring, others } = this.#underWay;
+    let left = Math.max(scoring.size, this.#scores.underWay);
+    // A request that does not arrive, or an answer that nobody reads, holds a connection longer.
+    if (left === 0) {
+      await Promise.race([this.#endpoint.close("drain"), late]);
+      left = others.size + scoring.size;
+    }
     clearTimeout(timer);
-    const left = Math.max(this.#underWay.size, this.#scores.underWay);
-    await this.#endpoint.close(left === 0 ? "drain" : "now");
+    await this.#endpoint.close("now");
     return left;
   }
 
   /** Also samples whose client has gone are scored to their end: they are recorded. */
   async #idle(): Promise<void> {
-    while (this.#underWay.size > 0 || this.#scores.underWay > 0) {
-      await Promise.all([...this.#underWay].map(({ signal }) => aborted(signal)));
+    const { scoring } = this.#underWay;
+    while (scoring.size > 0 || this.#scores.underWay > 0) {
+      await Promise.all([...scoring].map(({ signal }) => aborted(signal)));
       await this.#scores.idle();
     }
   }
+}
+
+/** Requests that are not answered yet, or whose answer has not left. */
+interface UnderWay {
+  readonly scoring: Set<HttpExchange>;
+  readonly others: Set<HttpExchange>;
 }
 
 const ending = new HttpRefusal(503, "draining", "this server is ending: ask another one", {

@@ -1,9 +1,14 @@
 /** How a server ends: what is under way is answered, the rest is told to go elsewhere. */
 
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { request } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { folder } from "../command.ts";
+import { RequestNotes } from "../../src/serve/request-notes.ts";
+import { RewardServer } from "../../src/serve/reward-server.ts";
+import { ServedScores } from "../../src/serve/served-scores.ts";
 import { ask, gate, type Running, serve } from "./served.ts";
 import { inFull } from "../../../../test/fixtures/suite.ts";
 
@@ -92,6 +97,41 @@ test("what takes longer than --drain-timeout is given up, and said", async () =>
   const { code, stderr } = await server.ended;
   expect(code).toBe(1);
   expect(stderr).toContain("1 were still under way");
+});
+
+test("a request that asks for no score and does not arrive is given up then, too", async () => {
+  const computeScore = async (): Promise<never> => {
+    throw new Error("nobody asks for a score");
+  };
+  const mebibyte = 2 ** 20;
+  const server = await RewardServer.start({
+    host: "127.0.0.1",
+    port: 0,
+    token: undefined,
+    allowedHosts: [],
+    version: "0",
+    onInvalid: "fail",
+    scores: await ServedScores.open({ computeScore, version: "v" }, undefined),
+    metrics: async () => "",
+    notes: new RequestNotes(() => undefined),
+    limits: {
+      maxBodyBytes: mebibyte,
+      maxSamples: 1,
+      maxRequests: 8,
+      maxConnections: 8,
+      idleTimeoutMs: 60_000,
+    },
+  });
+  const lost = request(`${server.url}/seed_session`, {
+    method: "POST",
+    headers: { "content-length": "1000", expect: "100-continue" },
+    agent: false,
+  });
+  const seen = once(lost, "error");
+  lost.flushHeaders();
+  await once(lost, "continue");
+  expect(await server.drain(0)).toBe(1);
+  await seen;
 });
 
 test("a second signal ends it at once", async () => {
