@@ -1,6 +1,6 @@
 /** Not paying twice, and not more than is to be spent. */
 
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -286,6 +286,40 @@ describe("a cache", () => {
     unlock();
     await setImmediate();
     expect(told()).toEqual([expect.stringContaining("does not keep 5 of the scores") as string]);
+  });
+
+  test("whose file is removed or replaced says how many scores went with it, and goes on in the new one", async () => {
+    const told = warningsOfThisTest();
+    const clock = new VirtualClock();
+    const own = await ScoreCache.open(cache, { clock });
+    for (const key of ["a", "b"]) own.keep("v", key, result(1));
+    await rm(cache);
+    own.keep("v", "c", result(1));
+    await clock.advanceTo(10_000);
+    own.keep("v", "d", result(4));
+    expect(own.find("v", "a")).toBeUndefined();
+    const second = await ScoreCache.open(cache);
+    expect(second.find("v", "d")).toEqual(result(4));
+    await second.close();
+    // It has gone, and no other one can be there: scoring goes on without, and says so.
+    await rm(cache);
+    await mkdir(cache);
+    await clock.advanceTo(20_000);
+    expect(() => own.keep("v", "e", result(5))).toThrow("scores.sqlite");
+    expect(own.find("v", "d")).toBeUndefined();
+    await rmdir(cache);
+    await clock.advanceTo(30_000);
+    own.keep("v", "f", result(6));
+    await rename(cache, `${cache}.1`);
+    await writeFile(cache, "");
+    await own.close();
+    await setImmediate();
+    expect(told()).toEqual([
+      expect.stringContaining("was removed while it was in use: 3 of the scores") as string,
+      expect.stringContaining("took the place of the cache of scores") as string,
+      expect.stringContaining("in use: 1 of the scores of this run are not in it") as string,
+    ]);
+    expect(await readFile(cache, "utf8")).toBe("");
   });
 
   test("that is none, or of another layout, is refused and left as it is", async () => {

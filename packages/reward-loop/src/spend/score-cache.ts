@@ -4,65 +4,57 @@
  *
  * Only valid scores are kept. Several processes may use one file; a file of another layout is
  * refused, not changed. Another program's lock on the file holds no thread up: what is to be kept
- * meanwhile is written when the lock is free.
+ * meanwhile is written when the lock is free. A file that is removed or replaced is noticed within
+ * seconds, and the one that has its path then is gone on with.
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import { isRecord, messageOf, recordIn } from "@rayling/reward-manager-registry/values";
+import { realClock } from "../time/clock.ts";
+import type { Clock } from "../time/clock.ts";
+import { ScoreDatabase } from "./score-database.ts";
+import type { FileChange } from "./score-database.ts";
 import { isBusy, UnwrittenScores } from "./unwritten-scores.ts";
 import type { ScoreRow, UnwrittenOptions } from "./unwritten-scores.ts";
 
-/** The version of this file's layout. */
-const layout = 1;
+/** How long SQLite waits for a lock, holding the thread: at first, and within a run, in ms. */
+const lockMs = { first: 10_000, again: 10 } as const;
 
-/** How long SQLite waits for a lock, holding the thread: while opening, and for one row, in ms. */
-const lockMs = { open: 10_000, row: 10 };
+/** Whether the file is still there is looked at so often, in ms: it costs a call of the system. */
+const lookEveryMs = 5_000;
 
 export class ScoreCache {
-  readonly #database: DatabaseSync;
-  readonly #find: StatementSync;
-  readonly #keep: StatementSync;
   readonly #path: string;
+  readonly #reopen: () => ScoreDatabase;
   readonly #unwritten: UnwrittenScores;
+  readonly #clock: Clock;
+  #database: ScoreDatabase | undefined;
+  #lookedMs: number;
+  /** Why no file could be opened in place of one that has gone. */
+  #failure: unknown;
   #hasWarned = false;
 
-  private constructor(database: DatabaseSync, path: string, options: UnwrittenOptions) {
-    this.#database = database;
+  private constructor(
+    path: string,
+    open: (lockMs: number) => ScoreDatabase,
+    options: UnwrittenOptions,
+  ) {
     this.#path = path;
-    this.#unwritten = new UnwrittenScores((rows) => this.#writeAll(rows), options);
-    this.#find = database.prepare("SELECT result FROM scores WHERE version = ? AND sample = ?");
-    this.#keep = database.prepare(
-      "INSERT OR REPLACE INTO scores (version, sample, result, at) VALUES (?, ?, ?, ?)",
-    );
+    this.#database = open(lockMs.first);
+    this.#reopen = () => open(lockMs.again);
+    this.#unwritten = new UnwrittenScores((rows) => this.#opened().writeAll(rows), options);
+    this.#clock = options.clock ?? realClock;
+    this.#lookedMs = this.#clock.now();
   }
 
   /** Rejects with RewardCacheError. */
   static async open(path: string, options: UnwrittenOptions = {}): Promise<ScoreCache> {
     const { DatabaseSync: Database } = await import("node:sqlite");
-    try {
-      const database = new Database(path);
-      database.exec(
-        `PRAGMA busy_timeout = ${lockMs.open}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL`,
-      );
-      const found = Number(Object.values(database.prepare("PRAGMA user_version").get() ?? {})[0]);
-      if (found !== 0 && found !== layout) {
-        database.close();
-        throw new Error(`it has the layout ${found}, not ${layout}`);
-      }
-      database.exec(
-        "CREATE TABLE IF NOT EXISTS scores (version TEXT, sample TEXT, result TEXT, at TEXT, PRIMARY KEY (version, sample)) WITHOUT ROWID",
-      );
-      // A write needs the lock, which another program may hold for long.
-      if (found !== layout) database.exec(`PRAGMA user_version = ${layout}`);
-      database.exec(`PRAGMA busy_timeout = ${lockMs.row}`);
-      return new ScoreCache(database, path, options);
-    } catch (error) {
-      throw new RewardCacheError(path, error);
-    }
+    const open = (waitMs: number): ScoreDatabase =>
+      ScoreDatabase.open({ Database, path, lockMs: waitMs });
+    return new ScoreCache(path, open, options);
   }
 
   /**
@@ -81,7 +73,8 @@ export class ScoreCache {
 
   /**
    * Stores a result without its undefined fields; while the file is locked, in memory. Results that
-   * JSON cannot carry are not kept, which is reported once.
+   * JSON cannot carry are not kept, which is reported once. Throws RewardCacheError while there is
+   * no file: it was removed, and no other one could be opened.
    */
   keep(version: string, sample: string, { rewardScore, rewardExtraInfo }: RewardResult): void {
     const text = textOf({ rewardScore, rewardExtraInfo });
@@ -91,18 +84,21 @@ export class ScoreCache {
 
   /** Writes what a lock has kept back, if the lock ends in time. */
   async close(): Promise<void> {
+    this.#leaveIfGone();
+    this.#failure = undefined;
+    // Where nothing waits to be written, no new file is made.
     const { count, reason } = await this.#unwritten.close();
-    this.#database.close();
+    this.#database?.close();
     if (count === 0) return;
+    const why = isBusy(reason) ? "was locked by another program, and " : "";
     warn(
-      `the cache of scores ${JSON.stringify(this.#path)} was locked by another program, and does not keep ${count} of the scores of this run, which are asked for again next time: ${messageOf(reason)}`,
+      `the cache of scores ${JSON.stringify(this.#path)} ${why}does not keep ${count} of the scores of this run, which are asked for again next time: ${messageOf(reason)}`,
     );
   }
 
   #read(version: string, sample: string): string | undefined {
     try {
-      const row = this.#find.get(version, sample);
-      return row === undefined ? undefined : String(row["result"]);
+      return this.#database?.find(version, sample);
     } catch (error) {
       if (isBusy(error)) return undefined;
       throw error;
@@ -110,28 +106,46 @@ export class ScoreCache {
   }
 
   #store(row: ScoreRow): void {
+    this.#look();
     // A locked file is left alone for some time: each attempt holds the thread.
     if (!this.#unwritten.isEmpty) return this.#unwritten.add(row);
     try {
-      this.#write(row);
+      this.#opened().write(row);
     } catch (error) {
       if (!isBusy(error)) throw error;
       this.#unwritten.add(row, error);
     }
   }
 
-  #write({ version, sample, text, at }: ScoreRow): void {
-    this.#keep.run(version, sample, text, at);
+  /** Notices now and then that the file has gone. */
+  #look(): void {
+    const nowMs = this.#clock.now();
+    if (nowMs - this.#lookedMs < lookEveryMs) return;
+    this.#lookedMs = nowMs;
+    this.#failure = undefined;
+    this.#leaveIfGone();
   }
 
-  #writeAll(rows: readonly ScoreRow[]): void {
-    this.#database.exec("BEGIN IMMEDIATE");
+  /** Closes a file to which the path leads no more, and says what is lost with it. */
+  #leaveIfGone(): void {
+    const change = this.#database?.change();
+    if (this.#database === undefined || change === undefined) return;
+    const { written: count } = this.#database;
+    this.#database.close();
+    this.#database = undefined;
+    if (count > 0) warn(lossOf(change, JSON.stringify(this.#path), count));
+  }
+
+  /** Opens the file that has the path now, if need be. Throws RewardCacheError. */
+  #opened(): ScoreDatabase {
+    if (this.#database !== undefined) return this.#database;
+    // Each attempt may hold the thread: the next one is made after the next look.
+    if (this.#failure !== undefined) throw this.#failure;
     try {
-      for (const row of rows) this.#write(row);
-      this.#database.exec("COMMIT");
+      this.#database = this.#reopen();
+      return this.#database;
     } catch (error) {
-      // A transaction that SQLite has ended by itself cannot be rolled back.
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      this.#failure = error;
       throw error;
     }
   }
@@ -145,6 +159,13 @@ export class ScoreCache {
       `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, numbers, booleans, null, and lists and plain objects of them`,
     );
   }
+}
+
+function lossOf(change: FileChange, path: string, count: number): string {
+  const scores = `${count} of the scores of this run`;
+  return change === "removed"
+    ? `the cache of scores ${path} was removed while it was in use: ${scores} went with it, and are asked for again next time; what comes from now on is kept in a new file`
+    : `another file took the place of the cache of scores ${path} while it was in use: ${scores} are not in it, and are asked for again next time; what comes from now on is kept there`;
 }
 
 /** Undefined where the text would say something else than the result. */
