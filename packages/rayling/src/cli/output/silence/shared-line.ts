@@ -3,31 +3,43 @@
 /** The data of the thread. */
 export interface SilenceMemory {
   readonly memory: SharedArrayBuffer;
-  /** The time that all others count from. */
-  readonly startMs: number;
 }
 
 /** Places of the numbers. */
 export const place = {
   lock: 0,
-  writtenMs: 1,
-  sinceMs: 2,
   /** Bytes of the text; 0: there is nothing to say. */
-  length: 3,
+  length: 1,
   /** Whether the thread's line stands on the terminal. */
-  isDrawn: 4,
-  columns: 5,
-  fd: 6,
-  isTTY: 7,
-  isClosed: 8,
-  /** When the thread spoke last. */
-  spokenMs: 9,
+  isDrawn: 2,
+  columns: 3,
+  fd: 4,
+  isTTY: 5,
+  isClosed: 6,
 } as const;
 
+/** Places of the times, which have 64 bits: 32 are 24 days of milliseconds. */
+export const timePlace = {
+  writtenMs: 0,
+  sinceMs: 1,
+  /** When the thread spoke last. */
+  spokenMs: 2,
+} as const;
+
+/** Where the times begin. */
+export const timesStart = 64;
 /** Where the text begins. */
-export const textStart = 64;
+export const textStart = 128;
 /** The longest text. */
 export const textBytes = 512;
+
+/**
+ * Returns the milliseconds of the machine's monotonic clock, which all threads share. The wall
+ * clock may be set.
+ */
+export function nowMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
 
 /** Begins a line of a terminal anew. */
 export const lineBreaker = "\r\u001b[2K";

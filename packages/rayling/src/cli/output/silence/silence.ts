@@ -11,7 +11,17 @@ import { watchWrites } from "@rayling/core/terminal";
 import type { WatchedWrites } from "@rayling/core/terminal";
 import { ownModule } from "../../../own-files.ts";
 import { tell } from "../output.ts";
-import { lineBreaker, pipedLine, place, textBytes, textStart, unseenMs } from "./shared-line.ts";
+import {
+  lineBreaker,
+  nowMs,
+  pipedLine,
+  place,
+  textBytes,
+  textStart,
+  timePlace,
+  timesStart,
+  unseenMs,
+} from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
 
 /** Longer than a write takes. */
@@ -25,9 +35,13 @@ const entry: URL = ownModule("cli/output/silence/thread-main");
 
 export class Silence {
   readonly #memory: SharedArrayBuffer = new SharedArrayBuffer(textStart + textBytes);
-  readonly #numbers: Int32Array = new Int32Array(this.#memory, 0, textStart / 4);
+  readonly #numbers: Int32Array = new Int32Array(this.#memory, 0, timesStart / 4);
+  readonly #times: BigInt64Array = new BigInt64Array(
+    this.#memory,
+    timesStart,
+    (textStart - timesStart) / 8,
+  );
   readonly #text: Uint8Array = new Uint8Array(this.#memory, textStart);
-  readonly #startMs = Date.now() - performance.now();
   readonly #streams: readonly WatchedWrites[];
   #hasThread = false;
   /** The last line of the terminal so far. */
@@ -37,7 +51,9 @@ export class Silence {
 
   private constructor() {
     this.#set("columns", process.stderr.columns || 80);
-    this.#set("writtenMs", -unseenMs);
+    const startMs = nowMs() - performance.now();
+    this.#setTime("writtenMs", startMs - unseenMs);
+    this.#setTime("spokenMs", startMs);
     this.#streams = [process.stdout, process.stderr].map((stream) => {
       const watched: WatchedWrites = watchWrites(stream, (chunk) =>
         this.#locked(() => this.#beforeWrite(stream, chunk, watched)),
@@ -59,11 +75,11 @@ export class Silence {
   doing(text: string | undefined, stream: WriteStream = process.stderr, forMs = 0): void {
     if (text !== undefined) this.#startThread();
     const bytes = text === undefined ? undefined : Buffer.from(text).subarray(0, textBytes);
-    const nowMs = Date.now() - this.#startMs;
+    const sinceMs = nowMs() - forMs;
     this.#locked(() => {
       if (bytes !== undefined) this.#text.set(bytes);
       this.#set("length", bytes?.length ?? 0);
-      this.#set("sinceMs", nowMs - forMs);
+      this.#setTime("sinceMs", sinceMs);
       this.#set("fd", stream === process.stdout ? 1 : 2);
       this.#set("isTTY", stream.isTTY ? 1 : 0);
       this.#set("columns", stream.columns || 80);
@@ -74,7 +90,7 @@ export class Silence {
   #startThread(): void {
     if (this.#hasThread) return;
     this.#hasThread = true;
-    const workerData: SilenceMemory = { memory: this.#memory, startMs: this.#startMs };
+    const workerData: SilenceMemory = { memory: this.#memory };
     // Nothing of the command depends on it.
     const thread = new Worker(entry, { workerData, execArgv: [], stderr: true });
     thread.on("error", () => undefined);
@@ -91,8 +107,8 @@ export class Silence {
 
   /** Milliseconds since something was written, here or by the thread. */
   get quietMs(): number {
-    const latestMs = Math.max(this.#stored("writtenMs"), this.#stored("spokenMs"));
-    return Date.now() - this.#startMs - latestMs;
+    const latestMs = Math.max(this.#time("writtenMs"), this.#time("spokenMs"));
+    return nowMs() - latestMs;
   }
 
   /** Gives the streams back. */
@@ -120,13 +136,21 @@ export class Silence {
     Atomics.store(this.#numbers, place[name], value);
   }
 
+  #time(name: keyof typeof timePlace): number {
+    return Number(Atomics.load(this.#times, timePlace[name]));
+  }
+
+  #setTime(name: keyof typeof timePlace, ms: number): void {
+    Atomics.store(this.#times, timePlace[name], BigInt(Math.round(ms)));
+  }
+
   /**
    * Counts as output for the one who is told what goes on: a reader of a pipe sees nothing of a
    * terminal. On a terminal text of others takes the place of a line that is drawn again.
    */
   #beforeWrite({ isTTY }: WriteStream, chunk: string | Uint8Array, { write }: WatchedWrites): void {
     if ((isTTY ? 1 : 0) !== this.#stored("isTTY")) return;
-    this.#set("writtenMs", Date.now() - this.#startMs);
+    this.#setTime("writtenMs", nowMs());
     if (!isTTY) return;
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString();
     const isForeign = text !== "" && !text.startsWith("\r") && !text.startsWith("\n");
