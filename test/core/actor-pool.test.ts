@@ -475,4 +475,62 @@ describe("map and mapUnordered of tasks", () => {
     expect(calls).toBe(2);
     await expect(ray.get(refs[1] as ray.ObjectRef<number>)).rejects.toThrow(ray.TaskCancelledError);
   });
+
+  const both = [
+    ["map", ray.map],
+    ["mapUnordered", ray.mapUnordered],
+  ] as const;
+  test.each(both)("%s holds nothing back for a value", async (_name, mapped) => {
+    const [actor] = workers(1) as [Worker];
+    const results: number[] = [];
+    const [ended, never] = [Promise.withResolvers<void>(), Promise.withResolvers<never>().promise];
+    let isTaken = Promise.withResolvers<void>();
+    const fed = async function* (): AsyncGenerator<number> {
+      try {
+        for (yield 1; ; yield results.at(-1) ?? 0) {
+          await isTaken.promise;
+          isTaken = Promise.withResolvers();
+        }
+      } finally {
+        ended.resolve();
+      }
+    };
+    for await (const value of mapped(actor.double, fed(), { inFlight: 8 })) {
+      if (results.push(value) === 3) break;
+      isTaken.resolve();
+    }
+    expect(results).toEqual([2, 4, 8]);
+    isTaken.resolve();
+    await ended.promise;
+    const quiet = async function* (...values: readonly number[]): AsyncGenerator<number> {
+      yield* values;
+      await never;
+    };
+    await expect(all(mapped(actor.fail, quiet(1)))).rejects.toThrow("no 1");
+    // Who leaves is served, whether a value, a call or both are waited for.
+    for (const values of [quiet(), quiet(1), [1, never as never], [1, 2]]) {
+      const left = mapped(actor.gated, values, { inFlight: 2 });
+      const asked = left.next();
+      expect(await left.return()).toEqual({ done: true, value: undefined });
+      expect(await asked).toEqual({ done: true, value: undefined });
+    }
+  });
+
+  test("read a list of promises, and end values as `for await` does", async () => {
+    const read: unknown[] = [];
+    const listed = function* (...values: readonly unknown[]): Generator<never> {
+      try {
+        yield* values as never[];
+      } finally {
+        read.push(values);
+      }
+    };
+    expect(await all(ray.map(addOne, listed(Promise.resolve(1), 2)))).toEqual([2, 3]);
+    const failing = listed(1, Promise.reject(new RangeError("late")));
+    await expect(all(ray.map(addOne, failing))).rejects.toThrow("late");
+    for await (const _ of ray.map(addOne, listed(5, 6), { inFlight: 1 })) break;
+    expect(read).toHaveLength(3);
+    const broken = { next: () => 5, [Symbol.asyncIterator]: () => broken };
+    await expect(all(ray.map(addOne, broken as never))).rejects.toThrow("5 is not an object");
+  });
 });

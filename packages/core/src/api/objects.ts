@@ -218,25 +218,36 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
 /**
  * Waits as `wait` does until one of the refs is ready, or for `timeoutMs`; they need no check, and
  * one may stand twice. Rejects with SessionEndedError as `wait` does.
+ *
+ * @param beside ends the wait, too, when it is ready; the wait needs a limit then, because it may
+ * end by what no other runtime sees
  */
-export function waitForOne(refs: readonly ObjectRef[], limits: WaitLimits): Promise<void> {
+export function waitForOne(
+  refs: readonly ObjectRef[],
+  limits: WaitLimits,
+  beside?: Waitable,
+): Promise<void> {
   const asked = new Wait("wait");
-  const answer = waitForEntries(refs, limits, asked);
+  asked.limit(limits);
+  const answer = waitForEntries(refs, asked, beside);
   asked.answer = answer;
   return answer;
 }
 
 async function waitForEntries(
   refs: readonly ObjectRef[],
-  limits: WaitLimits,
   asked: Wait,
+  beside: Waitable | undefined,
 ): Promise<void> {
   if (isDriverCode()) return never();
-  const entries = refs.map(liveEntryOf);
+  const entries: readonly Waitable[] = refs.map(liveEntryOf);
   const caller = useCaller();
-  asked.limit(limits);
   checkInterrupted();
-  await waitReady(caller, entries, 1, asked);
+  const all = beside === undefined ? entries : [...entries, beside];
+  const ready = waitReady(caller, all, 1, asked);
+  // What is reported of a wait that lasts is what the runtime knows of.
+  asked.waitables = entries;
+  await ready;
 }
 
 /** Returns the places of the first ready refs, so many at most. */

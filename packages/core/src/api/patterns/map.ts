@@ -7,8 +7,10 @@ import { InvalidOptionError } from "../../shared/errors.ts";
 import { checkOptions, count } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { entryOf, ObjectRef } from "../../store/object-ref.ts";
-import { get, wait } from "../objects.ts";
+import type { Waitable } from "../../caller/waits/waitable.ts";
+import { get, wait, waitForOne } from "../objects.ts";
 import { cancel } from "../tasks.ts";
+import { ValueSource } from "./value-source.ts";
 
 /** Options of `map` and `mapUnordered`. */
 export interface MapOptions {
@@ -27,18 +29,19 @@ export type Mapped<Value, Result> =
 /**
  * Yields the results of a call for each value, in the order of the values. Values are taken as
  * calls end, so there may be any number of them, and nothing happens before the first result is
- * requested. The first failure ends the iteration; an early exit from the loop cancels the calls
- * under way.
+ * requested. While the next value is not there yet, results are yielded all the same. The first
+ * failure ends the iteration; an early exit from the loop cancels the calls under way and ends the
+ * values.
  *
  * Throws InvalidOptionError for a function that returns no ref. Rejects with the errors of the
- * calls, and with SessionEndedError when the session ends.
+ * calls and of the values, and with SessionEndedError when the session ends.
  */
 export function map<Value, Result>(
   fn: Mapped<Value, Result>,
   values: Iterable<Value> | AsyncIterable<Value>,
   options: MapOptions = {},
 ): AsyncGenerator<Result, void, undefined> {
-  return mapped("map", { fn, values, options }, (under) => Promise.resolve(under[0]));
+  return mapped("map", { fn, values, options }, inOrder);
 }
 
 /** Yields results like `map`, but in the order in which they become ready. */
@@ -47,10 +50,7 @@ export function mapUnordered<Value, Result>(
   values: Iterable<Value> | AsyncIterable<Value>,
   options: MapOptions = {},
 ): AsyncGenerator<Result, void, undefined> {
-  return mapped("mapUnordered", { fn, values, options }, async (under) => {
-    const { ready } = await wait(under);
-    return ready[0];
-  });
+  return mapped("mapUnordered", { fn, values, options }, asTheyCome);
 }
 
 interface MapWork<Value, Result> {
@@ -59,43 +59,123 @@ interface MapWork<Value, Result> {
   readonly options: MapOptions;
 }
 
+/** Which of the calls under way may be next. There is at least one. */
+interface Order {
+  readonly candidates: <Ref>(under: readonly Ref[]) => readonly Ref[];
+  /** The call whose result is next. It may be waited for. */
+  readonly next: <Ref extends ObjectRef>(under: readonly Ref[]) => Promise<Ref | undefined>;
+}
+
+const inOrder: Order = {
+  candidates: (under) => under.slice(0, 1),
+  next: (under) => Promise.resolve(under[0]),
+};
+
+const asTheyCome: Order = {
+  candidates: (under) => under,
+  next: async (under) => (await wait(under)).ready[0],
+};
+
 function mapped<Value, Result>(
   where: string,
   { fn, values, options }: MapWork<Value, Result>,
-  choose: (under: readonly ObjectRef<Result>[]) => Promise<ObjectRef<Result> | undefined>,
+  order: Order,
 ): AsyncGenerator<Result, void, undefined> {
   checkOptions(where, options, { inFlight: count(1) });
   const { inFlight = 2 * availableParallelism() } = options;
   const call = callOf(where, fn);
   // A late value must not start another session for itself.
   let session = currentCaller();
-  return run();
+  let under: ObjectRef<Result>[] = [];
+  const leaving = new AbortController();
+  const results = run();
+  const end = results.return.bind(results);
+  // A generator would look at it only when the wait for a result or a value is over.
+  results.return = (value) => {
+    leaving.abort();
+    drop(under);
+    return end(value);
+  };
+  return results;
 
   async function* run(): AsyncGenerator<Result, void, undefined> {
-    let under: ObjectRef<Result>[] = [];
-    const next = async (): Promise<Result> => {
-      const chosen = (await choose(under)) as ObjectRef<Result>;
-      const value = await get(chosen);
-      under = under.filter((one) => one !== chosen);
-      return value;
-    };
+    const source = new ValueSource(values);
+    let isFailed = false;
     try {
-      for await (const value of values) {
-        session?.life.check(where);
-        under.push(call(value));
-        session ??= currentCaller();
-        while (under.length >= inFlight) yield await next();
+      for (;;) {
+        fill(source);
+        if (under.length === 0 && source.isOver) return;
+        const chosen = source.isReady
+          ? await order.next(under)
+          : await nextBeside(order.candidates(under), source, leaving.signal);
+        if (leaving.signal.aborted) return;
+        if (chosen === undefined) continue;
+        const value = await get(chosen);
+        under = under.filter((one) => one !== chosen);
+        yield value;
       }
-      while (under.length > 0) yield await next();
+    } catch (error) {
+      // The calls were cancelled, and nobody asks for their results.
+      if (leaving.signal.aborted) return;
+      isFailed = true;
+      throw error;
     } finally {
-      // A call that failed, or is done, does not change by it.
-      for (const ref of under) {
-        const entry = entryOf(ref);
-        if (entry.isStale) continue;
-        entry.overlook();
-        cancel(ref);
-      }
+      drop(under);
+      // An error of the values as they end does not hide the one that ended them.
+      await (isFailed ? source.close().catch(() => undefined) : source.close());
     }
+  }
+
+  /** Begins calls until enough are under way, or the next value is not there. */
+  function fill(source: ValueSource<Value>): void {
+    while (under.length < inFlight) {
+      const next = source.take();
+      if (next === undefined) return;
+      session?.life.check(where);
+      under.push(call(next.value));
+      session ??= currentCaller();
+    }
+  }
+}
+
+/**
+ * Waits until one of the calls is over, or the source has its next value, or for the signal.
+ * Returns the call; undefined: none is over.
+ */
+async function nextBeside<Ref extends ObjectRef>(
+  candidates: readonly Ref[],
+  source: Waitable,
+  signal: AbortSignal,
+): Promise<Ref | undefined> {
+  signal.throwIfAborted();
+  const isOver = (ref: Ref): boolean => entryOf(ref).isReady;
+  const ready = candidates.find(isOver);
+  if (ready !== undefined) return ready;
+  if (candidates.length > 0) {
+    await waitForOne(candidates, { signal }, source);
+    return candidates.find(isOver);
+  }
+  // Nothing of the session is waited for: the wait keeps no process alive.
+  await new Promise<void>((resolve) => {
+    const go = (): void => {
+      signal.removeEventListener("abort", go);
+      source.unwatch(go);
+      resolve();
+    };
+    signal.addEventListener("abort", go);
+    source.watch(go);
+  });
+  return undefined;
+}
+
+/** Cancels calls whose results nobody takes. */
+function drop(refs: readonly ObjectRef[]): void {
+  for (const ref of refs) {
+    const entry = entryOf(ref);
+    if (entry.isStale) continue;
+    // A call that failed, or is done, does not change by it.
+    entry.overlook();
+    cancel(ref);
   }
 }
 
