@@ -147,9 +147,13 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
     const { key, package: place } = parseOverride(text);
     return choosesEngine(key, place);
   });
-  const engine = choices.map(parseOverride).findLast(({ key }) => key === "model_engine");
+  const chosen = choices.map((text) => {
+    const { key, package: place, value = null } = parseOverride(text);
+    return { key, package: place, value };
+  });
+  const ofFile = { key: "model_engine", package: undefined, value: tree["model_engine"] ?? null };
   const given = applyOverrides(
-    withEngineDefaults(tree, defaults, engine?.value ?? tree["model_engine"]),
+    withEngineDefaults(tree, defaults, [ofFile, ...chosen]),
     overrides.filter((text) => !choices.includes(text)),
     { known, isFree: (key) => isEngine(key) || isFree(key) },
   );

@@ -4,6 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isTree, valueAt } from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
@@ -15,6 +17,8 @@ import {
   trainingPlanOf,
 } from "../../src/config/index.ts";
 import { engineDefaults } from "../../src/config/verl/engine-keys.ts";
+import { otherNames } from "../../src/config/verl/spellings.ts";
+import { notDoneKeys } from "../../src/config/verl/unsupported-keys.ts";
 import { rehearseRun } from "../../src/run/rehearse-run.ts";
 import { settings as quickstart } from "../../src/quickstart/settings.ts";
 import { loggerNames } from "../../src/index.ts";
@@ -697,14 +701,125 @@ describe("what does not change the training is told, never refused", () => {
       "linear",
     ]);
     expect(schedule("model_engine=megatron")).toEqual(["constant", "constant"]);
+    expect(schedule("model_engine=torchtitan", "model_engine=dp")).toEqual([
+      "constant",
+      "constant",
+    ]);
+    expect(schedule("model_engine=veomni", "optim@critic.optim=torchtitan")).toEqual([
+      "cosine",
+      "linear",
+    ]);
     expect(loadTrainerConfig({ name: "ppo_veomni_trainer" }).critic.optim.lrSchedulerType).toBe(
       "cosine",
     );
   });
 });
 
+test("torchtitan's names of the decay are read, and its schedule is linear unless they say another", () => {
+  const optimOf = (...overrides: string[]) =>
+    withOverrides("model_engine=torchtitan", ...overrides).actorRolloutRef.actor.optim;
+  const place = "actor_rollout_ref.actor.optim";
+  expect(optimOf(`${place}.min_lr_factor=0.1`, `${place}.eps=1e-5`)).toMatchObject({
+    lrSchedulerType: "linear",
+    minLrRatio: 0.1,
+    eps: 1e-5,
+  });
+  expect(optimOf(`${place}.decay_type=cosine`).lrSchedulerType).toBe("cosine");
+  expect(withOverrides(`${place}.min_lr_ratio=null`)).toMatchObject({
+    actorRolloutRef: { actor: { optim: { minLrRatio: 0 } } },
+  });
+});
+
+test.each([
+  ["model_engine=mindspeed", "model_engine", undefined],
+  ["model_engine=megatorn", "model_engine", "megatron"],
+  ["optim@critic.optim=automodel", "optim@critic.optim", undefined],
+])("%s is refused: its defaults would be missing", (override, key, nearest) => {
+  expect(refusal(() => withOverrides(override))).toMatchObject({ key, nearest });
+});
+
+const below = (prefix: string, names: string): string[] =>
+  names.split(" ").map((name) => prefix + name);
+
+/** Why keys of verl's engines, or all below one, may be ignored: they change nothing here. */
+const reasons: Readonly<Record<string, readonly string[]>> = {
+  "read by a schedule that is refused": below("optim.lr_wsd_decay_", "steps style"),
+  "read by an optimiser that is refused": below(
+    "optim.muon_",
+    "coefficient_type extra_scale_factor fp32_matmul_prec match_adamw_update_rms momentum nesterov num_ns_steps scalar_optimizer scale_mode split_qkv tp_mode",
+  ),
+  "where and how exactly an engine keeps the optimiser's state": below(
+    "optim.",
+    "exp_avg_dtype exp_avg_sq_dtype main_grads_dtype use_checkpoint_opt_param_scheduler use_layer_wise_distributed_optimizer use_precision_aware_optimizer",
+  ),
+  "read where lora_rank is above 0, which is refused": below(
+    "model.",
+    "lora lora_alpha target_modules exclude_modules",
+  ),
+  "the weights, which the policy loads by itself, and how an engine computes with them": below(
+    "model.",
+    "enable_activation_offload enable_gradient_checkpointing external_lib fsdp_config fused_kernel_options hf_config_path mtp override_config path tiled_mlp tokenizer_path trust_remote_code use_fused_kernels use_liger use_remove_padding use_shm",
+  ),
+  "a part of a key that is refused": below("data.", "custom_cls.name datagen.name"),
+  "how verl's loader works and what it hands on; pictures are refused": below(
+    "data.",
+    "dataloader_num_workers filter_overlong_prompts_workers image_patch_size mm_processor_kwargs return_full_prompt return_multi_modal_inputs return_raw_chat return_raw_input_ids tokenizer trust_remote_code use_shm",
+  ),
+  "the order and the parts of a validation, whose mean stays": below(
+    "data.",
+    "val_batch_size validation_shuffle",
+  ),
+  "machines, processes, and what verl does with checkpoints elsewhere": below(
+    "trainer.",
+    "balance_batch checkpoint_callback_class default_hdfs_dir device del_local_ckpt_after_load esi_redundant_time n_gpus_per_node nnodes ray_wait_register_center_timeout use_legacy_worker_impl use_v1",
+  ),
+  "read by a trainer_mode or a sampler that is refused": below(
+    "trainer.v1.",
+    "colocate_async separate_async sync sampler.custom_sampler.name sampler.max_off_policy_strategy sampler.max_off_policy_threshold sampler.sampler_kwargs",
+  ),
+};
+
+test("a key of verl's optimisers, models, data or trainer is read, refused, or ignored for a reason", () => {
+  const leaves = (tree: ConfigTree, prefix: string): string[] =>
+    Object.entries(tree).flatMap(([key, value]) =>
+      isTree(value) && Object.keys(value).length > 0
+        ? leaves(value, `${prefix}${key}.`)
+        : [prefix + key],
+    );
+  const given = new Set(Object.values(reasons).flat());
+  const used = new Set<string>();
+  const places = ["actor_rollout_ref.actor.optim", "actor_rollout_ref.model", "data", "trainer"];
+  const unsaid = [...places, "critic.optim", "critic.model"].flatMap((place) => {
+    const section = valueAt(engineDefaults(), place.split("."));
+    expect(isTree(section), place).toBe(true);
+    const known = (key: string): boolean => notDoneKeys.includes(key) || otherNames.includes(key);
+    return leaves(section as ConfigTree, `${place}.`).filter((key) => {
+      if (known(key)) return false;
+      const short = key.replace(/^(actor_rollout_ref\.actor|actor_rollout_ref|critic)\./, "");
+      const reason = [...given].find((one) => short === one || short.startsWith(`${one}.`));
+      if (reason !== undefined) used.add(reason);
+      return reason === undefined;
+    });
+  });
+  expect(unsaid).toEqual([]);
+  expect([...given].filter((one) => !used.has(one))).toEqual([]);
+});
+
 describe("what changes the training and is not done", () => {
   test.each([
+    ["critic.model.lora_rank=32", "can only be 0"],
+    ["critic.model.lora.rank=32", "can only be 0"],
+    ["actor_rollout_ref.model.custom_chat_template=mine", "knows its own template"],
+    ["actor_rollout_ref.model.mtp.enable_train=True", "prediction of several tokens"],
+    ["data.tool_config_path=tools.yaml", "a rollout calls no tools"],
+    ["trainer.v1.sampler.custom_sampler.path=my.py", "in the order of the schedule"],
+    ["trainer.v1.sampler.sync_refill_failed_groups=True", "no other one is generated"],
+    ["actor_rollout_ref.actor.optim.lr_min=1e-7", "min_lr_ratio says what is left"],
+    ["actor_rollout_ref.actor.optim.lr_start=1e-7", "begins with 0"],
+    ["critic.optim.lr_decay_ratio=0.5", "where the decay ends"],
+    ["critic.optim.name=SGD", "can only be AdamW"],
+    ["critic.optim.optimizer_impl=bitsandbytes.optim", "can only be torch.optim"],
+    ["critic.optim.weight_decay_incr_style=cosine", "the weight decay stays"],
     ["actor_rollout_ref.model.lora_rank=32", "can only be 0"],
     ["actor_rollout_ref.model.lora.rank=32", "can only be 0"],
     ["actor_rollout_ref.rollout.multi_turn.enable=True", "a rollout has one turn"],

@@ -27,6 +27,8 @@ export const optimiser = {
   weightDecay: option(amount, 0.01),
   /** The two decay rates of AdamW. */
   betas: option(z.tuple([decay, decay]), [0.9, 0.999]),
+  /** AdamW adds it to its divisor. */
+  eps: option(positive, 1e-8),
   /** The schedule of the learning rate after its warm-up. */
   lrSchedulerType: option(z.enum(["constant", "cosine", "linear"]), "constant"),
   /** Steps in which the learning rate rises; -1: as many as the ratio says. */

@@ -5,7 +5,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { isTree, treeOf, valueAt, withValue } from "@rayling/config-tree";
+import { ConfigError, isTree, nearestOf, treeOf, valueAt, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 import { ownFile } from "../../values/own-files.ts";
 
@@ -81,26 +81,58 @@ export function choosesEngine(key: string, place: string | undefined): boolean {
   return key === "model_engine" || (place !== undefined && engineGroups.has(key));
 }
 
-/** Defaults that differ between engines. */
-const ofEngines: Readonly<Record<string, Readonly<Record<string, ConfigValue>>>> = {
-  veomni: {
-    "actor_rollout_ref.actor.optim.lr_scheduler_type": "cosine",
-    "critic.optim.lr_scheduler_type": "cosine",
-  },
+/** Schedules of the learning rate that are other ones than verl's usual, by the engine. */
+const schedulerOf: Readonly<Record<string, ConfigValue>> = {
+  veomni: "cosine",
+  torchtitan: "linear",
 };
 
-/** Adds the defaults of the chosen engine where those of all engines apply. */
+/** Files of verl's that choose an engine, by their group. */
+const engines: Readonly<Record<string, readonly string[]>> = {
+  model_engine: ["dp", "fsdp", "megatron", "torchtitan", "veomni"],
+  optim: ["fsdp", "megatron", "torchtitan", "veomni"],
+};
+
+const optimisers = ["actor_rollout_ref.actor.optim", "critic.optim"] as const;
+
+/** A file of a group, and the place where it is, if it is not the group's own. */
+export interface EngineChoice {
+  readonly key: string;
+  readonly package: string | undefined;
+  readonly value: ConfigValue;
+}
+
+/**
+ * Adds the defaults of the chosen engines where those of all engines apply. Throws ConfigError for
+ * an engine that is not known: its defaults would be missing.
+ *
+ * @param choices the last one of a group counts
+ */
 export function withEngineDefaults(
   tree: ConfigTree,
   defaults: ConfigTree,
-  engine: unknown,
+  choices: readonly EngineChoice[],
 ): ConfigTree {
-  const own =
-    typeof engine === "string" && Object.hasOwn(ofEngines, engine) ? ofEngines[engine] : {};
-  return Object.entries(own ?? {}).reduce((result, [key, value]) => {
-    const path = key.split(".");
+  const whole = choices.findLast(({ key }) => key === "model_engine");
+  return optimisers.reduce((result, place) => {
+    const own = choices.findLast((one) => one.key === "optim" && one.package === place);
+    const engine = [own, whole].map((one) => one && engineOf(one)).find((one) => one !== undefined);
+    const path = [...place.split("."), "lr_scheduler_type"];
+    const value = engine === undefined ? undefined : schedulerOf[engine];
     const there = valueAt(tree, path);
     const isUsual = there === undefined || there === valueAt(defaults, path);
-    return isUsual ? withValue(result, path, value) : result;
+    return isUsual && value !== undefined ? withValue(result, path, value) : result;
   }, tree);
+}
+
+function engineOf({ key, package: place, value }: EngineChoice): string | undefined {
+  const known = engines[key] ?? [];
+  if (value === null) return undefined;
+  if (typeof value === "string" && known.includes(value)) return value;
+  throw new ConfigError(
+    place === undefined ? key : `${key}@${place}`,
+    `is ${JSON.stringify(value)}, and what such an engine trains with is not known here; there are ${known.join(", ")}`,
+    value,
+    typeof value === "string" ? nearestOf(value, known) : undefined,
+  );
 }

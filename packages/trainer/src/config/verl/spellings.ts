@@ -19,20 +19,23 @@ const frequencies = ["save_freq", "test_freq"] as const;
 
 const optimisers = ["actor_rollout_ref.actor.optim", "critic.optim"] as const;
 
-/** Older names of lr_scheduler_type, and Megatron's: the one that comes last counts. */
-const schedulerNames = ["lr_decay_style", "warmup_style"] as const;
+/** Torchtitan's name of lr_scheduler_type, Megatron's, and an older one: the last one counts. */
+const schedulerNames = ["decay_type", "lr_decay_style", "warmup_style"] as const;
+
+/** Torchtitan's name of min_lr_ratio. */
+const leastName = "min_lr_factor";
 
 const schedulers: readonly ConfigValue[] = ["constant", "cosine", "linear"];
 
 /** Other names, which verl's files have and not: they may be given with + and without. */
 export const otherNames: readonly string[] = optimisers.flatMap((place) =>
-  schedulerNames.map((name) => `${place}.${name}`),
+  [...schedulerNames, leastName].map((name) => `${place}.${name}`),
 );
 
 /** @param given with its references resolved. Throws ConfigError. */
 export function respelt(given: ConfigTree): Respelt {
   const notes: string[] = [];
-  let tree = withSchedulerType(given);
+  let tree = withLeastRatio(withSchedulerType(given));
   const change = (key: string, by: (value: ConfigValue) => ConfigValue): void => {
     const path = key.split(".");
     const value = valueAt(tree, path);
@@ -157,4 +160,16 @@ function withSchedulerType(given: ConfigTree): ConfigTree {
     }
   }
   return tree;
+}
+
+/** What is left of the learning rate by the one name that it has here. */
+function withLeastRatio(given: ConfigTree): ConfigTree {
+  return optimisers.reduce((tree, place) => {
+    const path = [...place.split("."), leastName];
+    const value = valueAt(tree, path) ?? null;
+    const left = withoutValue(tree, path);
+    // 0 is verl's default of both.
+    if (value === null || value === 0) return left;
+    return withValue(left, [...place.split("."), "min_lr_ratio"], value);
+  }, given);
 }
