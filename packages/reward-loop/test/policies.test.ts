@@ -287,11 +287,12 @@ describe("calls that we give up ourselves", () => {
     expect(limit).toBeGreaterThanOrEqual(20);
   });
 
-  test("give their places back later if they do not end", async () => {
+  test("are told to the limiter at once, and keep their places if they do not end", async () => {
     const told: string[] = [];
     const lease: RemoteLease = {
       waitedMs: 0,
       givenUp: () => void told.push("given up"),
+      answered: ({ outcome }) => void told.push(outcome),
       release: () => void told.push("released"),
     };
     const late: SampleOutcome = {
@@ -316,7 +317,7 @@ describe("calls that we give up ourselves", () => {
       error,
       attempts: made,
     });
-    expect(told).toEqual(["given up"]);
+    expect(told).toEqual(["failed"]);
   });
 
   test.each([
@@ -331,7 +332,8 @@ describe("calls that we give up ourselves", () => {
     const lease: RemoteLease = {
       waitedMs: 0,
       givenUp: () => undefined,
-      release: ({ outcome }) => told.resolve(outcome),
+      answered: ({ outcome }) => told.resolve(outcome),
+      release: () => undefined,
     };
     const late: SampleOutcome = {
       valid: false,

@@ -43,7 +43,7 @@ export class AnnouncedBudget {
     return { number: this.#calls, taken: this.#taken };
   }
 
-  /** A call is over. @param said undefined: nothing of this limit */
+  /** A call has its answer, or is over. @param said undefined: nothing of this limit */
   over({ number, taken }: TakenCall, said: AnnouncedLimit | undefined, nowMs: number): void {
     this.#underWay.delete(number);
     if (said === undefined) return;

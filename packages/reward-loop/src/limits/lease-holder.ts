@@ -50,13 +50,19 @@ export class LeaseHolder {
     this.#waiting.delete(id);
   }
 
+  /** Hears of the outcome of a call that goes on, and keeps its lease. */
+  answered(id: number, report: LimitReport): void {
+    this.#held.get(id)?.answered(report);
+  }
+
   /** Releases the call's lease, if it has one. */
   finish(id: number, report: LimitReport): void {
     const held = this.#held.get(id);
     if (held === undefined) return;
     this.#held.delete(id);
-    if (report.isCut === true) setTimeout(() => held.release(report), LINGER_MS);
-    else held.release(report);
+    if (report.isCut !== true) return held.release(report);
+    held.answered(report);
+    setTimeout(() => held.release(report), LINGER_MS);
   }
 
   /**

@@ -32,7 +32,16 @@ export interface RemoteLease {
    * after OVERDUE_MS at the latest.
    */
   givenUp(): void;
-  /** Once; later calls do nothing. */
+  /**
+   * The call has its outcome, and may go on, as one that was given up. The limiter hears of it even
+   * then, but frees its place with `release`. Once; later reports do nothing.
+   */
+  answered(report: LimitReport): void;
+  /**
+   * The call is over. Once; later calls do nothing.
+   *
+   * @param report not heard after an earlier one
+   */
   release(report: LimitReport): void;
 }
 
@@ -64,7 +73,7 @@ export class LimiterClient {
   readonly #held: Map<number, HeldLease> = new Map();
   readonly #waiting: Map<number, Waiting> = new Map();
   /** Messages for the limiter that are not sent yet: calls that wait, and calls that are over. */
-  #news: ReturnType<typeof noNews> = noNews();
+  #news: News = noNews();
   readonly #past: PastUses | undefined;
   #count = 0;
   /** How often it has registered at the limiter. */
@@ -132,11 +141,19 @@ export class LimiterClient {
     });
   }
 
-  readonly #released = ({ id, sentMs, tokens }: HeldLease, report: LimitReport): void => {
-    if (!this.#held.delete(id) || this.#ended !== undefined) return;
-    this.#past?.add({ atMs: sentMs, tokens: report.tokens ?? tokens }, this.#clock.now());
-    this.#news.over.push([id, report]);
-    this.#scheduleFlush();
+  /** One object for all leases. */
+  readonly #ends: LeaseEnds = {
+    answered: (lease) => {
+      if (this.#ended !== undefined) return;
+      this.#news.answered.push(lease);
+      this.#scheduleFlush();
+    },
+    released: ({ id, sentMs, tokens }, report) => {
+      if (!this.#held.delete(id) || this.#ended !== undefined) return;
+      this.#past?.add({ atMs: sentMs, tokens }, this.#clock.now());
+      this.#news.over.push([id, report]);
+      this.#scheduleFlush();
+    },
   };
 
   #scheduleFlush(): void {
@@ -149,17 +166,27 @@ export class LimiterClient {
     this.#isFlushScheduled = false;
     // They are sent when the registration is done.
     if (this.#isOpening || this.#ended !== undefined) return;
-    const { asked, over } = this.#news;
+    const { asked, answered, over } = this.#news;
     this.#news = noNews();
-    if (asked.size + over.length > 0) void this.#update([...asked], over);
+    // Most calls are over by now: their reports go with their leases.
+    const goingOn = answered.filter(({ id }) => this.#held.has(id));
+    const reports = [...goingOn.map((lease) => lease.reported()), ...over];
+    if (asked.size + reports.length > 0) void this.#update([...asked], reports, goingOn);
   }
 
-  async #update(asked: readonly AskedCall[], over: readonly CallReport[]): Promise<void> {
+  async #update(
+    asked: readonly AskedCall[],
+    over: readonly CallReport[],
+    goingOn: readonly HeldLease[],
+  ): Promise<void> {
     const error = await this.#hear(() =>
       this.#limiter.update.remote(this.#holder, this.#epoch, asked, over),
     );
-    if (error instanceof ray.ActorUnavailableError) this.#news.over.unshift(...over);
-    else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
+    if (error instanceof ray.ActorUnavailableError) {
+      this.#news.over.unshift(...over);
+      // A restarted limiter hears of them when it knows their leases.
+      this.#news.answered.push(...goingOn);
+    } else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
   }
 
   /** Asks for grants until the end, which also shows the limiter that this holder is alive. */
@@ -194,7 +221,7 @@ export class LimiterClient {
     // It has left, or was told of twice.
     if (waiting === undefined) return;
     const { tokens = 0 } = waiting.request;
-    const lease = new HeldLease(one, tokens, this.#clock, this.#released);
+    const lease = new HeldLease(one, tokens, this.#clock, this.#ends);
     this.#held.set(id, lease);
     waiting.granted(lease);
   }
@@ -225,8 +252,9 @@ export class LimiterClient {
       const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
       const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
       const used = this.#past?.at(this.#clock.now()) ?? [];
-      const { over } = this.#news;
-      this.#news = noNews();
+      const { answered, over } = this.#news;
+      // The limiter hears of these when it knows their leases.
+      this.#news = { ...noNews(), answered };
       try {
         // If only the connection was lost, the limiter still has these leases; a restarted one
         // passes them over.
@@ -252,10 +280,14 @@ export class LimiterClient {
   }
 }
 
-const noNews = (): { readonly asked: Map<number, LimitRequest>; readonly over: CallReport[] } => ({
-  asked: new Map(),
-  over: [],
-});
+interface News {
+  readonly asked: Map<number, LimitRequest>;
+  /** Calls that have their outcome, and may be over by now. */
+  readonly answered: HeldLease[];
+  readonly over: CallReport[];
+}
+
+const noNews = (): News => ({ asked: new Map(), answered: [], over: [] });
 
 /** Nothing can be asked any more. */
 function isFinal(error: unknown): boolean {
@@ -267,30 +299,34 @@ const unwantedReport: LimitReport = { outcome: "unknown", tokens: 0 };
 
 const overdueReport: LimitReport = { outcome: "unknown" };
 
+/** Hears what becomes of the leases of a holder. */
+interface LeaseEnds {
+  readonly answered: (lease: HeldLease) => void;
+  readonly released: (lease: HeldLease, report: LimitReport) => void;
+}
+
 class HeldLease implements RemoteLease {
   readonly id: number;
   readonly waitedMs: number;
-  /** The call's estimated tokens. */
-  readonly tokens: number;
+  /** The call's estimated tokens, until it is known how many it used. */
+  tokens: number;
   readonly sentMs: number;
   readonly #clock: Clock;
-  readonly #over: (lease: HeldLease, report: LimitReport) => void;
+  readonly #ends: LeaseEnds;
+  #report: LimitReport | undefined;
+  /** The report was sent to the limiter. */
+  #isReported = false;
   #isOver = false;
   /** Takes back that it is released later. */
   #cancelOverdue: (() => void) | undefined;
 
-  constructor(
-    [id, waitedMs]: GrantedCalls[number],
-    tokens: number,
-    clock: Clock,
-    over: (lease: HeldLease, report: LimitReport) => void,
-  ) {
+  constructor([id, waitedMs]: GrantedCalls[number], tokens: number, clock: Clock, ends: LeaseEnds) {
     this.id = id;
     this.waitedMs = waitedMs;
     this.tokens = tokens;
     this.sentMs = clock.now();
     this.#clock = clock;
-    this.#over = over;
+    this.#ends = ends;
   }
 
   givenUp(): void {
@@ -298,10 +334,28 @@ class HeldLease implements RemoteLease {
     this.#cancelOverdue ??= this.#clock.after(OVERDUE_MS, () => this.release(overdueReport));
   }
 
+  answered(report: LimitReport): void {
+    if (this.#isOver || this.#report !== undefined) return;
+    this.givenUp();
+    this.#report = report;
+    this.tokens = report.tokens ?? this.tokens;
+    this.#ends.answered(this);
+  }
+
+  /** Returns the report of a call that goes on. */
+  reported(): CallReport {
+    this.#isReported = true;
+    return [this.id, this.#report ?? overdueReport, true];
+  }
+
   release(report: LimitReport): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#cancelOverdue?.();
-    this.#over(this, report);
+    const heard = this.#report ?? report;
+    this.tokens = heard.tokens ?? this.tokens;
+    // Reported once: a limiter that was restarted since would count it again, and much later.
+    const end = { outcome: "unknown", isCut: heard.isCut === true } as const;
+    this.#ends.released(this, this.#isReported ? end : heard);
   }
 }

@@ -2,9 +2,10 @@
  * The limits of one endpoint for all callers: requests and tokens a minute, concurrent calls (fixed
  * or adaptive), and the remainders that the endpoint announces in its answers.
  *
- * A call waits in its lane until all limits allow it, and releases its lease with its usage and the
- * announcement when it is answered. Nothing is reserved ahead of time, so that a free place goes to
- * the call that is first in lane order at that moment. Pure except for the clock.
+ * A call waits in its lane until all limits allow it. Its report (outcome, usage, announcements) is
+ * heard once, when it has its outcome; its place among calls at once is free when it is over, which
+ * may be much later for a call that timed out. Nothing is reserved ahead of time, so that a free
+ * place goes to the call that is first in lane order at that moment. Pure except for the clock.
  */
 
 import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
@@ -12,7 +13,7 @@ import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
-import { AdaptiveLimit, type Ticket } from "./adaptive-limit.ts";
+import { AdaptiveLimit, type Answered, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
 import type { TakenCall } from "./announced-budget.ts";
 import { type Clock, realClock } from "../time/clock.ts";
@@ -53,7 +54,13 @@ export interface LimitReport {
 export interface Lease {
   /** How long it was waited for. */
   readonly waitedMs: number;
-  /** Once; later calls do nothing. */
+  /** The call has its outcome, and goes on: it keeps its place. Once; later reports do nothing. */
+  answered(report: LimitReport): void;
+  /**
+   * The call is over. Once; later calls do nothing.
+   *
+   * @param report not heard after an earlier one
+   */
   release(report: LimitReport): void;
 }
 
@@ -83,6 +90,17 @@ interface Waiting {
   readonly grant: (lease: Lease) => void;
 }
 
+/** A call that was let through. */
+interface SentCall {
+  readonly tokens: number;
+  readonly sentMs: number;
+  readonly taken: Taken;
+  /** The adaptive limit's ticket; undefined: the limit is fixed. */
+  readonly ticket: Ticket | undefined;
+  /** The breaker's mark; undefined: it does not count there. */
+  readonly sent: number | undefined;
+}
+
 /** The calls that were let through at one moment. */
 export interface PastUse {
   readonly agoMs: number;
@@ -94,7 +112,7 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #requests: RateLimit | undefined;
   readonly #tokens: RateLimit | undefined;
-  readonly #announced = { requests: new AnnouncedBudget(), tokens: new AnnouncedBudget() };
+  readonly #announced: Budgets = { requests: new AnnouncedBudget(), tokens: new AnnouncedBudget() };
   readonly #breaker: CircuitBreaker | undefined;
   readonly #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
@@ -127,7 +145,7 @@ export class Limiter {
     return {
       waiting: this.#waiting,
       inFlight: this.#inFlight,
-      limit: this.#limit,
+      limit: limitOf(this.#concurrency),
       granted: this.#granted,
       refused: this.#refused,
       requests: this.#requests?.stateAt(nowMs),
@@ -144,11 +162,12 @@ export class Limiter {
 
   /**
    * Returns a lease for a call that is already pending: the limiter that this one replaces granted
-   * it.
+   * it. It is no probe of a breaker that is not closed.
    */
   adopt(tokens: number = 0): Lease {
     const nowMs = this.#clock.now();
-    return this.#lease({ tokens, sinceMs: nowMs }, nowMs);
+    const isClosed = this.#breaker?.state === "closed";
+    return this.#lease({ tokens, sinceMs: nowMs }, nowMs, isClosed);
   }
 
   /** Counts the use of the last minute of the limiter that this one replaces. */
@@ -205,10 +224,6 @@ export class Limiter {
     };
   }
 
-  get #limit(): number {
-    return typeof this.#concurrency === "number" ? this.#concurrency : this.#concurrency.limit;
-  }
-
   #serve(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -216,10 +231,10 @@ export class Limiter {
       const nowMs = this.#clock.now();
       if (this.#waits(this.#waitMs(0, nowMs))) return;
       this.#further.delete(granted);
-      hear(this.#announced, this.#take(0, nowMs), {}, nowMs);
+      over(this.#announced, this.#take(0, nowMs), nowMs);
       granted();
     }
-    while (this.#inFlight < this.#limit) {
+    while (this.#inFlight < limitOf(this.#concurrency)) {
       const next = this.#lanes.peek()?.item;
       if (next === undefined) return;
       const nowMs = this.#clock.now();
@@ -262,61 +277,77 @@ export class Limiter {
     };
   }
 
-  #lease({ tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">, sentMs: number): Lease {
+  /** @param isJudged whether the breaker learns from the call */
+  #lease(
+    { tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">,
+    sentMs: number,
+    isJudged: boolean = true,
+  ): Lease {
     const taken = this.#take(tokens, sentMs);
     this.#inFlight += 1;
     this.#granted += 1;
     const adaptive = typeof this.#concurrency === "number" ? undefined : this.#concurrency;
     const ticket = adaptive?.sent(this.#inFlight);
-    const sent = this.#breaker?.sent();
-    let isOut = true;
+    const sent = isJudged ? this.#breaker?.sent() : undefined;
+    const call: SentCall = { tokens, sentMs, taken, ticket, sent };
+    let state: "pending" | "answered" | "over" = "pending";
     return {
       waitedMs: sentMs - sinceMs,
+      answered: (report) => {
+        if (state !== "pending") return;
+        state = "answered";
+        this.#hear(call, report);
+        this.#serve();
+      },
       release: (report) => {
-        if (!isOut) return;
-        isOut = false;
-        if (ticket !== undefined) this.#learn(ticket, sentMs, report);
-        if (sent !== undefined) judge(this.#breaker, sent, report, this.#clock.now());
-        hear(this.#announced, taken, report, this.#clock.now());
-        this.#released(tokens, sentMs, report);
+        if (state === "over") return;
+        if (state === "pending") this.#hear(call, report);
+        state = "over";
+        // Until now it could still come to the endpoint, and be counted there.
+        over(this.#announced, taken, this.#clock.now());
+        this.#inFlight -= 1;
+        this.#serve();
       },
     };
   }
 
-  #learn(ticket: Ticket, sentMs: number, { outcome }: LimitReport): void {
-    if (typeof this.#concurrency === "number") return;
-    if (outcome !== "ok" && outcome !== "refused" && outcome !== "failed") return;
-    const latencyMs = this.#clock.now() - sentMs;
-    this.#concurrency.answered({ ticket, latencyMs, outcome }, this.#inFlight);
-  }
-
-  #released(
-    estimate: number,
-    sentMs: number,
-    { outcome, tokens, retryAfterMs }: LimitReport,
-  ): void {
+  /** A call that is still counted among the pending ones has its outcome. */
+  #hear({ tokens: estimate, sentMs, taken, ticket, sent }: SentCall, report: LimitReport): void {
+    const { outcome, tokens, retryAfterMs, announced = {} } = report;
     const nowMs = this.#clock.now();
-    this.#inFlight -= 1;
+    if (ticket !== undefined && typeof this.#concurrency !== "number" && teaches(outcome)) {
+      const answer = { ticket, latencyMs: nowMs - sentMs, outcome };
+      this.#concurrency.answered(answer, this.#inFlight);
+    }
+    if (sent !== undefined) judge(this.#breaker, sent, report, nowMs);
+    for (const what of ["requests", "tokens"] as const) {
+      const said = announced[what];
+      if (said !== undefined) this.#announced[what].over(taken[what], said, nowMs);
+    }
     if (tokens !== undefined) this.#tokens?.giveBack(estimate - tokens, sentMs, nowMs);
     if (outcome === "refused") this.#refused += 1;
     if (retryAfterMs !== undefined) {
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + retryAfterMs);
     }
-    this.#serve();
   }
 }
 
+/** Whether an outcome says something about the endpoint's room. */
+function teaches(outcome: LimitReport["outcome"]): outcome is Answered["outcome"] {
+  return outcome === "ok" || outcome === "refused" || outcome === "failed";
+}
+
+function limitOf(concurrency: number | AdaptiveLimit): number {
+  return typeof concurrency === "number" ? concurrency : concurrency.limit;
+}
+
+type Budgets = Readonly<Record<"requests" | "tokens", AnnouncedBudget>>;
 type Taken = Readonly<Record<"requests" | "tokens", TakenCall>>;
 
-function hear(
-  budgets: Readonly<Record<"requests" | "tokens", AnnouncedBudget>>,
-  taken: Taken,
-  { announced = {} }: Pick<LimitReport, "announced">,
-  nowMs: number,
-): void {
-  for (const what of ["requests", "tokens"] as const) {
-    budgets[what].over(taken[what], announced[what], nowMs);
-  }
+/** A call is over; what its answer announced was heard before. */
+function over(budgets: Budgets, taken: Taken, nowMs: number): void {
+  budgets.requests.over(taken.requests, undefined, nowMs);
+  budgets.tokens.over(taken.tokens, undefined, nowMs);
 }
 
 function judge(

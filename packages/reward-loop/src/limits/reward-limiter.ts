@@ -49,8 +49,11 @@ const LOST_MS = 60_000;
 /** A call that a holder wants to send, under a number of its own. */
 export type AskedCall = readonly [id: number, request: LimitRequest];
 
-/** A call that is over, or not wanted any more. */
-export type CallReport = readonly [id: number, report: LimitReport];
+/**
+ * A call that is over, or not wanted any more; `goesOn`: it has its outcome, and keeps its lease
+ * until its function has ended.
+ */
+export type CallReport = readonly [id: number, report: LimitReport, goesOn?: true];
 
 /** All that a holder has under way. */
 export interface HolderReport {
@@ -120,8 +123,9 @@ export class RewardLimiter {
   }
 
   /**
-   * Calls that a holder wants to send, and calls that are over or not wanted any more. Returns
-   * those of its calls that may be sent now. Undefined: it is not registered, or not any more.
+   * Calls that a holder wants to send, and calls that have their outcome, are over or not wanted
+   * any more. Returns those of its calls that may be sent now. Undefined: it is not registered, or
+   * not any more.
    *
    * @param epoch of the holder's last registration
    */
@@ -204,7 +208,10 @@ export class RewardLimiter {
     // Before leases are released, or one would go to a call that nobody wants.
     for (const [id] of over) known.leave(id);
     for (const [id, request] of asked) known.ask(id, request, this.#limiter);
-    for (const [id, report] of over) known.finish(id, report);
+    for (const [id, report, goesOn] of over) {
+      if (goesOn === true) known.answered(id, report);
+      else known.finish(id, report);
+    }
   }
 
   #holder(name: string): LeaseHolder {

@@ -1,9 +1,10 @@
 /**
  * One call of an attempt: takes a lease of its endpoint, asks whether it may be paid for, runs in
- * an executor, and reports its end. If its executor ends through no fault of its own, the next run
- * is another call, with another lease.
+ * an executor, and reports its outcome. If its executor ends through no fault of its own, the next
+ * run is another call, with another lease.
  *
- * The lease is released when the call is over, also if the sample was given up before.
+ * The endpoint's limiter hears of the outcome at once, also if the call timed out or was given up
+ * and goes on; the lease is released when the call is over.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -215,7 +216,7 @@ export class EndpointCall implements JobCall, JobEnds, PendingCall {
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
     const report = reportOf(outcome, this.#isGivenUp(), mostMs);
     this.#report = withAnnounced(report, announced, mostMs);
-    this.#lease?.givenUp();
+    this.#lease?.answered(this.#report);
     if (outcome.valid) this.#sent?.answered(outcome.latencyMs);
     else if (signal?.aborted === true) this.#sent?.givenUp(outcome.latencyMs);
     else this.#sent?.failed();

@@ -563,6 +563,59 @@ describe("a limiter", () => {
     expect(limiter.state.breaker).toBe("closed");
   });
 
+  test("hears at once of a call that timed out and goes on, and frees its place when it is over", async () => {
+    const { clock, limiter, times, ask, leases } = start({
+      tokensPerMinute: 6000,
+      concurrency: { initial: 2, min: 2 },
+      breaker: { window: 2, openMs: 1000, probes: 1 },
+    });
+    await ask({ tokens: 100 });
+    leases[0]?.answered({ outcome: "failed", tokens: 40 });
+    expect(limiter.state).toMatchObject({ breaker: "open", inFlight: 1, tokens: { used: 40 } });
+    for (let n = 0; n < 3; n++) void ask();
+    await clock.advanceTo(1500);
+    // A probe that hangs.
+    expect(times.slice(1)).toEqual([1000]);
+    leases[1]?.answered({ outcome: "failed" });
+    expect(limiter.state).toMatchObject({ breaker: "open", inFlight: 2, waiting: 2 });
+    await clock.advanceTo(4000);
+    // The breaker would allow a probe, but there is no room yet.
+    expect(limiter.state).toMatchObject({ waiting: 2 });
+    leases[0]?.release({ outcome: "failed", tokens: 90 });
+    await clock.advanceTo(4001);
+    expect(times.slice(2)).toEqual([4000]);
+    expect(limiter.state).toMatchObject({ breaker: "half-open", inFlight: 2, waiting: 1 });
+    // Their late answers count no more.
+    leases[1]?.release({ outcome: "failed" });
+    leases[2]?.release({ outcome: "ok" });
+    leases[2]?.answered({ outcome: "refused", retryAfterMs: 1000 });
+    await clock.advanceTo(4002);
+    expect(limiter.state).toMatchObject({ breaker: "closed", inFlight: 1, waiting: 0, refused: 0 });
+    expect(limiter.state.tokens).toMatchObject({ used: 40 });
+  });
+
+  test("an adaptive limit hears of timeouts while the calls go on", async () => {
+    const { limiter, ask, leases } = start({ concurrency: { initial: 20 } });
+    await Promise.all(Array.from({ length: 20 }, () => ask()));
+    for (const lease of leases) lease.answered({ outcome: "failed" });
+    expect(limiter.state).toMatchObject({ limit: 18, inFlight: 20 });
+    for (const lease of leases) lease.release({ outcome: "failed" });
+    expect(limiter.state).toMatchObject({ limit: 18, inFlight: 0 });
+  });
+
+  test("a call that it did not let through itself is no probe", async () => {
+    const { clock, limiter, times, ask, leases } = start({
+      breaker: { window: 2, openMs: 1000, probes: 1 },
+    });
+    await ask();
+    leases[0]?.release({ outcome: "failed" });
+    await clock.advanceTo(2000);
+    limiter.adopt();
+    expect(limiter.state.breaker).toBe("open");
+    await ask();
+    expect(times).toEqual([0, 2000]);
+  });
+
   test("can be paused, and counts calls that it did not let through itself", async () => {
     const { clock, limiter, times, ask } = start({ concurrency: 2 });
     limiter.pause(300);
@@ -719,6 +772,18 @@ describe("what an endpoint says is left of its limits", () => {
     leases[7]?.release(ok([5, 1000]));
     await ask(0);
     expect(times).toHaveLength(12);
+  });
+
+  test("is less by a call that timed out and may still come, until it is over", async () => {
+    const { leases, times, ask } = start();
+    await ask(2);
+    leases[0]?.answered({ outcome: "failed" });
+    leases[1]?.release(ok([1, 1000]));
+    await ask(1);
+    expect(times).toHaveLength(2);
+    leases[0]?.release({ outcome: "failed" });
+    await ask(0);
+    expect(times).toHaveLength(2);
   });
 
   test("is not there again before the latest time that was said", async () => {

@@ -1,10 +1,11 @@
 /** One limiter for many holders: shared limits, settings that contradict, holders that die, and its own restart. */
 
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import * as ray from "@rayling/core";
 import { RewardLimiter, RewardLoopManager, rewardLimiterOf } from "@rayling/reward-loop";
-import type { RewardLimiterSettings } from "@rayling/reward-loop";
+import type { LimiterState, RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
@@ -196,7 +197,11 @@ test("all that a holder asks and gives back in one turn goes in one call", async
   await holder.ready();
   const leases = await Promise.all(Array.from({ length: 600 }, () => holder.acquire({})));
   expect(calls).toEqual([[600, 0]]);
-  for (const lease of leases) lease.release({ outcome: "ok" });
+  for (const lease of leases) {
+    // The call has its outcome, and is over in the same turn.
+    lease.answered({ outcome: "ok" });
+    lease.release({ outcome: "ok" });
+  }
   await expect.poll(() => inFlight(limiter)).toBe(0);
   expect(calls).toEqual([
     [600, 0],
@@ -316,12 +321,17 @@ test("what a report said is not lost with its connection", async () => {
     return ref;
   });
   const client = new LimiterClient(way, "one", settings);
-  const lease = await client.acquire({});
+  const [lease, goingOn] = [await client.acquire({}), await client.acquire({})];
+  const state = (): Promise<LimiterState> => ray.get(limiter.state.remote());
   isDown = true;
   lease.release({ outcome: "refused", tokens: 0 });
-  await expect
-    .poll(() => ray.get(limiter.state.remote()))
-    .toMatchObject({ inFlight: 0, refused: 1 });
+  await expect.poll(state).toMatchObject({ inFlight: 1, refused: 1 });
+  isDown = true;
+  goingOn.answered({ outcome: "refused", tokens: 0 });
+  goingOn.answered({ outcome: "refused", tokens: 0 });
+  await expect.poll(state).toMatchObject({ inFlight: 1, refused: 2 });
+  goingOn.release({ outcome: "refused", tokens: 0 });
+  await expect.poll(state).toMatchObject({ inFlight: 0, refused: 2 });
 });
 
 test("who gives up many at once makes room for none of them", async () => {
@@ -484,20 +494,56 @@ test("a limiter outlives who made it, with what it knows", async () => {
   expect(await ray.get(later.state.remote())).toMatchObject({ granted: 2, requests: { used: 2 } });
 });
 
-test("each request that the client of a function sends to a server counts", async () => {
-  let asked = 0;
-  const server = createServer((_, response) => {
-    asked += 1;
-    const choices = [{ message: { content: "1" }, finish_reason: "stop" }];
-    response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ choices }));
-  });
+/** The address of a server that lasts as long as its test. */
+async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const judgeUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+test("a probe that is never answered keeps no breaker half open, and its place", async () => {
+  let held: ServerResponse | undefined;
+  const judgeUrl = await serve(async (request, response) => {
+    const asked = await text(request);
+    if (asked === "held") held = response;
+    else response.writeHead(asked === "500" ? 500 : 200).end("1");
+  });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: { path: fixture("asks.ts"), name: "heedless", rewardKwargs: { judgeUrl } },
+    limits: { endpoint: "held", breaker: { window: 2, openMs: 1, probes: 1 } },
+    timeoutMs: 500,
+    retry: { attempts: 1 },
+  });
+  const codeOf = async (asked: string): Promise<string | undefined> => {
+    const outcome = await loop.computeScore(sampleOf(asked));
+    return outcome.valid ? undefined : outcome.error.code;
+  };
+  const state = async (): Promise<LimiterState | undefined> => (await loop.endpoints())[0];
+  expect(await codeOf("500")).toBe("SCORE_THREW");
+  expect(await codeOf("held")).toBe("SCORE_TIMEOUT");
+  expect(await codeOf("answered")).toBeUndefined();
+  await expect.poll(state).toMatchObject({ breaker: "closed", inFlight: 1, granted: 3 });
+  // Its answer comes late: nothing is counted once more.
+  held?.writeHead(500).end();
+  await expect.poll(state).toMatchObject({ breaker: "closed", inFlight: 0 });
+});
+
+test("each request that the client of a function sends to a server counts", async () => {
+  let asked = 0;
+  const judgeUrl = await serve((_, response) => {
+    asked += 1;
+    const choices = [{ message: { content: "1" }, finish_reason: "stop" }];
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ choices }));
+  });
   await using loop = await RewardLoopManager.create({
     workers: 1,
     executors: 1,
@@ -505,7 +551,7 @@ test("each request that the client of a function sends to a server counts", asyn
     limits: { endpoint: "asked three times", requestsPerMinute: 6000, concurrency: 1 },
   });
   const texts = ["a", "b", "c", "d", "e"];
-  const outcomes = await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))));
+  const outcomes = await Promise.all(texts.map((one) => loop.computeScore(sampleOf(one))));
   expect(outcomes.filter(({ valid }) => !valid)).toEqual([]);
   expect(asked).toBe(15);
   const [state] = await loop.endpoints();
