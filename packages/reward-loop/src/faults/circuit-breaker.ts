@@ -32,8 +32,8 @@ export class CircuitBreaker {
   #next = 0;
   #failures = 0;
   #state: BreakerState = "closed";
-  /** How often it has opened. */
-  #opened = 0;
+  /** Grows when calls that were sent before are not to count any more. */
+  #generation = 0;
   #openUntilMs = 0;
   #times = 1;
   #probing = 0;
@@ -69,19 +69,25 @@ export class CircuitBreaker {
       this.#succeeded = 0;
     }
     if (this.#state === "half-open") this.#probing += 1;
-    return this.#opened;
+    return this.#generation;
   }
 
   /** Records an answer. Calls that were sent before the breaker opened no longer count. */
   answered(sent: number, ok: boolean, nowMs: number): void {
-    if (sent !== this.#opened) return;
+    if (sent !== this.#generation) return;
     if (this.#state === "closed") this.#note(ok, nowMs);
     else if (this.#state === "half-open") this.#probed(ok, nowMs);
   }
 
+  /** Pending calls no longer count: others are probes in their place. */
+  forgetPending(): void {
+    this.#generation += 1;
+    this.#probing = 0;
+  }
+
   /** Frees the probe's place of a call that was given up unanswered. */
   givenUp(sent: number): void {
-    if (sent !== this.#opened || this.#state !== "half-open") return;
+    if (sent !== this.#generation || this.#state !== "half-open") return;
     this.#probing = Math.max(0, this.#probing - 1);
   }
 
@@ -109,7 +115,7 @@ export class CircuitBreaker {
 
   #open(nowMs: number): void {
     this.#state = "open";
-    this.#opened += 1;
+    this.#generation += 1;
     this.#openUntilMs = nowMs + this.#openMs * this.#times;
     this.#failed = [];
     this.#next = 0;

@@ -60,6 +60,12 @@ export class AnnouncedBudget {
     this.#untilMs = Math.max(this.#untilMs, nowMs + resetMs);
   }
 
+  /** Hears of an announcement that was made some time ago: calls since then may not be in it. */
+  saidBefore({ remaining, resetMs }: AnnouncedLimit, nowMs: number): void {
+    this.#left = Math.min(this.#leftAt(nowMs) ?? remaining, remaining);
+    this.#untilMs = Math.max(this.#untilMs, nowMs + resetMs);
+  }
+
   #leftAt(nowMs: number): number | undefined {
     if (nowMs >= this.#untilMs) this.#left = undefined;
     return this.#left;

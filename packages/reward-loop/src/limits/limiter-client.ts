@@ -1,8 +1,9 @@
 /**
  * A holder's side of a RewardLimiter: asks for leases and releases them, all of one turn in one
- * call, and after a restart of the limiter reports the leases that it holds, the calls that wait
- * and its use in the last minute. The lease of a call that was given up and never ends is released
- * after a while. If the limiter is gone for good, requests reject; they are never let through.
+ * call, and after a restart of the limiter reports the leases that it holds, the calls that wait,
+ * its use in the last minute and what the endpoint asked for. The lease of a call that was given up
+ * and never ends is released after a while. If the limiter is gone for good, requests reject; they
+ * are never let through.
  */
 
 import { AsyncResource } from "node:async_hooks";
@@ -17,7 +18,7 @@ import { PATIENT } from "../time/stuck-warning.ts";
 import { type Clock, realClock } from "../time/clock.ts";
 import type { GrantedCalls } from "./lease-holder.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
-import { PastUses } from "./past-uses.ts";
+import { HeardWishes, PastUses } from "./past-uses.ts";
 import type {
   AskedCall,
   CallReport,
@@ -74,7 +75,8 @@ export class LimiterClient {
   readonly #waiting: Map<number, Waiting> = new Map();
   /** Messages for the limiter that are not sent yet: calls that wait, and calls that are over. */
   #news: News = noNews();
-  readonly #past: PastUses | undefined;
+  /** For a limiter that is restarted. */
+  readonly #past: { readonly uses: PastUses | undefined; readonly wishes: HeardWishes };
   #count = 0;
   /** How often it has registered at the limiter. */
   #epoch = 0;
@@ -97,7 +99,8 @@ export class LimiterClient {
     this.#clock = clock;
     const { requestsPerMinute, tokensPerMinute, minuteMs } = withDefaults(limiterOptions, settings);
     const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
-    this.#past = isRated ? new PastUses(minuteMs) : undefined;
+    const uses = isRated ? new PastUses(minuteMs) : undefined;
+    this.#past = { uses, wishes: new HeardWishes() };
     this.#open();
     void this.#listen();
   }
@@ -143,14 +146,17 @@ export class LimiterClient {
 
   /** One object for all leases. */
   readonly #ends: LeaseEnds = {
-    answered: (lease) => {
+    answered: (lease, report) => {
       if (this.#ended !== undefined) return;
+      this.#past.wishes.add(report, this.#clock.now());
       this.#news.answered.push(lease);
       this.#scheduleFlush();
     },
     released: ({ id, sentMs, tokens }, report) => {
+      const nowMs = this.#clock.now();
+      this.#past.wishes.add(report, nowMs);
       if (!this.#held.delete(id) || this.#ended !== undefined) return;
-      this.#past?.add({ atMs: sentMs, tokens }, this.#clock.now());
+      this.#past.uses?.add({ atMs: sentMs, tokens }, nowMs);
       this.#news.over.push([id, report]);
       this.#scheduleFlush();
     },
@@ -251,7 +257,9 @@ export class LimiterClient {
       if (this.#ended !== undefined) throw this.#ended.error;
       const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
       const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
-      const used = this.#past?.at(this.#clock.now()) ?? [];
+      const nowMs = this.#clock.now();
+      const used = this.#past.uses?.at(nowMs) ?? [];
+      const wishes = this.#past.wishes.at(nowMs);
       const { answered, over } = this.#news;
       // The limiter hears of these when it knows their leases.
       this.#news = { ...noNews(), answered };
@@ -260,7 +268,7 @@ export class LimiterClient {
         // passes them over.
         if (over.length > 0) void this.#limiter.update.remote(this.#holder, this.#epoch, [], over);
         this.#epoch += 1;
-        const report = { epoch: this.#epoch, held, asked, used };
+        const report = { epoch: this.#epoch, held, asked, used, wishes };
         await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, report));
         this.#isOpening = false;
         this.#scheduleFlush();
@@ -301,7 +309,7 @@ const overdueReport: LimitReport = { outcome: "unknown" };
 
 /** Hears what becomes of the leases of a holder. */
 interface LeaseEnds {
-  readonly answered: (lease: HeldLease) => void;
+  readonly answered: (lease: HeldLease, report: LimitReport) => void;
   readonly released: (lease: HeldLease, report: LimitReport) => void;
 }
 
@@ -339,7 +347,7 @@ class HeldLease implements RemoteLease {
     this.givenUp();
     this.#report = report;
     this.tokens = report.tokens ?? this.tokens;
-    this.#ends.answered(this);
+    this.#ends.answered(this, report);
   }
 
   /** Returns the report of a call that goes on. */

@@ -8,11 +8,13 @@
  * place goes to the call that is first in lane order at that moment. Pure except for the clock.
  */
 
+import { isDeepStrictEqual } from "node:util";
+
 import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
-import type { OptionsOf } from "../options/table.ts";
+import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import { AdaptiveLimit, type Answered, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
 import type { TakenCall } from "./announced-budget.ts";
@@ -50,6 +52,9 @@ export interface LimitReport {
   /** The limits that its answer announced. */
   readonly announced?: Pick<AnnouncedLimits, "requests" | "tokens">;
 }
+
+/** For how long an endpoint wants no calls, and how many then, in its own words. */
+export type EndpointWishes = Pick<LimitReport, "retryAfterMs" | "announced">;
 
 export interface Lease {
   /** How long it was waited for. */
@@ -112,9 +117,10 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #requests: RateLimit | undefined;
   readonly #tokens: RateLimit | undefined;
-  readonly #announced: Budgets = { requests: new AnnouncedBudget(), tokens: new AnnouncedBudget() };
-  readonly #breaker: CircuitBreaker | undefined;
-  readonly #concurrency: number | AdaptiveLimit;
+  readonly #settings: Pick<SettingsOf<LimiterTable>, "breaker" | "concurrency">;
+  #announced: Budgets = { requests: new AnnouncedBudget(), tokens: new AnnouncedBudget() };
+  #breaker: CircuitBreaker | undefined;
+  #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
   /** Called when a further request of a call that has a lease may be sent, in order. */
   readonly #further: Set<() => void> = new Set();
@@ -132,6 +138,7 @@ export class Limiter {
     );
     const { concurrency = Infinity, breaker, shares } = others;
     this.#clock = clock;
+    this.#settings = { breaker, concurrency };
     this.#requests = rateOf(requestsPerMinute, minuteMs);
     this.#tokens = rateOf(tokensPerMinute, minuteMs);
     this.#breaker = breaker && new CircuitBreaker(breaker);
@@ -170,11 +177,36 @@ export class Limiter {
     return this.#lease({ tokens, sinceMs: nowMs }, nowMs, isClosed);
   }
 
-  /** Counts the use of the last minute of the limiter that this one replaces. */
+  /**
+   * Takes the place of a limiter with other settings that nobody uses any more: counts its use of
+   * the last minute, and keeps the endpoint's pause and announced remainders; and the findings of
+   * its breaker and of its adaptive limit, where they have the same settings here.
+   */
   takeOver(before: Limiter): void {
     const nowMs = this.#clock.now();
     if (before.#requests !== undefined) this.#requests?.takeOver(before.#requests, nowMs);
     if (before.#tokens !== undefined) this.#tokens?.takeOver(before.#tokens, nowMs);
+    this.#announced = before.#announced;
+    const { breaker, concurrency } = before.#settings;
+    if (isDeepStrictEqual(breaker, this.#settings.breaker)) {
+      this.#breaker = before.#breaker;
+      // Its pending probes belong to holders that have left.
+      this.#breaker?.forgetPending();
+    }
+    if (isDeepStrictEqual(concurrency, this.#settings.concurrency)) {
+      this.#concurrency = before.#concurrency;
+    }
+    this.pause(before.#pausedUntilMs - nowMs);
+  }
+
+  /** Hears of a pause and of remainders that were reported to the limiter before this one. */
+  heardBefore({ retryAfterMs = 0, announced = {} }: EndpointWishes): void {
+    const nowMs = this.#clock.now();
+    for (const what of ["requests", "tokens"] as const) {
+      const said = announced[what];
+      if (said !== undefined) this.#announced[what].saidBefore(said, nowMs);
+    }
+    this.pause(retryAfterMs);
   }
 
   /** Counts calls that the limiter before this one let through, and that are over. */

@@ -1,9 +1,10 @@
 /**
- * A holder's use of its endpoint's limits in the last minute, by the tenth of a second, for a
- * limiter that has forgotten it.
+ * A holder's knowledge of its endpoint, for a limiter that has lost it: its use of the limits in
+ * the last minute, by the tenth of a second, and the pause and the remainders that were announced.
  */
 
-import type { PastUse } from "./limiter.ts";
+import type { AnnouncedLimit } from "../faults/rate-limit-headers.ts";
+import type { EndpointWishes, LimitReport, PastUse } from "./limiter.ts";
 
 /** Tenths of a second in a minute; the resolution of a rate window (rate-window.ts). */
 const slots = 600;
@@ -57,4 +58,54 @@ export class PastUses {
   #isPast(atMs: number, nowMs: number): boolean {
     return nowMs - atMs >= this.#minuteMs;
   }
+}
+
+/** The remainder that was announced last, until the latest time that was announced. */
+interface Said {
+  readonly remaining: number;
+  readonly untilMs: number;
+}
+
+export class HeardWishes {
+  #pausedUntilMs = 0;
+  #requests: Said | undefined;
+  #tokens: Said | undefined;
+
+  add({ retryAfterMs, announced }: LimitReport, nowMs: number): void {
+    if (retryAfterMs !== undefined) {
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + retryAfterMs);
+    }
+    if (announced === undefined) return;
+    this.#requests = later(this.#requests, announced.requests, nowMs);
+    this.#tokens = later(this.#tokens, announced.tokens, nowMs);
+  }
+
+  /** Returns them as if they were announced at that time. */
+  at(nowMs: number): EndpointWishes {
+    const retryAfterMs = this.#pausedUntilMs - nowMs;
+    const requests = stillSaid(this.#requests, nowMs);
+    const tokens = stillSaid(this.#tokens, nowMs);
+    return {
+      ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
+      announced: {
+        ...(requests === undefined ? {} : { requests }),
+        ...(tokens === undefined ? {} : { tokens }),
+      },
+    };
+  }
+}
+
+function later(
+  before: Said | undefined,
+  said: AnnouncedLimit | undefined,
+  nowMs: number,
+): Said | undefined {
+  if (said === undefined) return before;
+  const untilMs = Math.max(before?.untilMs ?? 0, nowMs + said.resetMs);
+  return { remaining: said.remaining, untilMs };
+}
+
+function stillSaid(said: Said | undefined, nowMs: number): AnnouncedLimit | undefined {
+  if (said === undefined || said.untilMs <= nowMs) return undefined;
+  return { remaining: said.remaining, resetMs: said.untilMs - nowMs };
 }

@@ -5,8 +5,8 @@
  * A user of the limiter is a holder (a reward loop worker). It takes leases under ids of its own,
  * so that it can report them to a restarted limiter, and they can be released when it dies. A lease
  * lasts as long as its holder lives: holders report every few seconds. After a restart the limiter
- * lets no call through before the holders had time to report their leases: the endpoint still has
- * those calls.
+ * lets no call through before the holders had time to report their leases, and the pause that the
+ * endpoint asked for: the endpoint still has those calls.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -21,6 +21,7 @@ import type { GrantedCalls } from "./lease-holder.ts";
 import { Limiter } from "./limiter.ts";
 import { LimiterMetrics } from "./limiter-metrics.ts";
 import type {
+  EndpointWishes,
   LimiterSettings,
   LimiterState,
   LimitReport,
@@ -68,6 +69,8 @@ export interface HolderReport {
   readonly asked?: readonly AskedCall[];
   /** Its use in the last minute, without those leases. */
   readonly used?: readonly PastUse[];
+  /** The pause and the remainders that were announced to it, as far as they still hold. */
+  readonly wishes?: EndpointWishes;
 }
 
 /** Limits of one endpoint, for all workers of all reward loops together. */
@@ -104,7 +107,7 @@ export class RewardLimiter {
   async open(
     holder: string,
     settings: RewardLimiterSettings,
-    { epoch = 0, held = [], asked = [], used = [] }: HolderReport = {},
+    { epoch = 0, held = [], asked = [], used = [], wishes = {} }: HolderReport = {},
   ): Promise<void> {
     const wanted = whole(settings);
     if (!isDeepStrictEqual(wanted, this.#settings)) {
@@ -118,7 +121,7 @@ export class RewardLimiter {
     if (epoch < known.epoch) return;
     known.epoch = epoch;
     known.reconcile(held, new Set(asked.map(([id]) => id)), this.#limiter);
-    this.#remember(holder, used);
+    this.#remember(holder, used, wishes);
     this.#heard(known, asked, []);
   }
 
@@ -194,12 +197,13 @@ export class RewardLimiter {
   }
 
   /** Once for each holder after a restart. */
-  #remember(holder: string, used: readonly PastUse[]): void {
+  #remember(holder: string, used: readonly PastUse[], wishes: EndpointWishes): void {
     if (this.#restart === undefined || this.#restart.registered.has(holder)) return;
     this.#restart.registered.add(holder);
     // Later calls were let through by this limiter itself.
     const ageMs = this.#clock.now() - this.#restart.atMs;
     for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);
+    this.#limiter.heardBefore(wishes);
   }
 
   #heard(known: LeaseHolder, asked: readonly AskedCall[], over: readonly CallReport[]): void {

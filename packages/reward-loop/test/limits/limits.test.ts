@@ -616,6 +616,79 @@ describe("a limiter", () => {
     expect(times).toEqual([0, 2000]);
   });
 
+  describe("in the place of another one", () => {
+    const breaker = { window: 2, openMs: 1000, probes: 1 };
+    const concurrency = { initial: 20 };
+    /** Its limit is 18 (20 calls failed), and its breaker open until 1000. */
+    const failed = async (): Promise<ReturnType<typeof start>> => {
+      const before = start({ concurrency, breaker, requestsPerMinute: 60_000 });
+      for (let n = 0; n < 20; n++) void before.ask();
+      await before.clock.advanceTo(100);
+      for (const lease of before.leases) lease.release({ outcome: "failed" });
+      return before;
+    };
+    /** The times at which calls are let through, of which the first one is never answered. */
+    const timesOf = async (
+      { clock, limiter: before }: ReturnType<typeof start>,
+      settings: LimiterSettings,
+      count: number,
+      untilMs: number,
+    ): Promise<readonly [times: readonly number[], limiter: Limiter]> => {
+      const limiter = new Limiter(settings, clock);
+      limiter.takeOver(before);
+      const times: number[] = [];
+      for (let n = 0; n < count; n++) limiter.ask({}, () => times.push(clock.now()));
+      await clock.advanceTo(untilMs);
+      return [times, limiter];
+    };
+
+    test("it goes on with the breaker and the limit that were found, if they are to be alike", async () => {
+      const [times, limiter] = await timesOf(await failed(), { concurrency, breaker }, 2, 5000);
+      expect(times).toEqual([1100]);
+      expect(limiter.state).toMatchObject({ limit: 18, breaker: "half-open", waiting: 1 });
+    });
+
+    test("it begins anew with others", async () => {
+      const others = { concurrency: { initial: 20, max: 50 }, breaker: { ...breaker, probes: 2 } };
+      const [times, limiter] = await timesOf(await failed(), others, 2, 500);
+      expect(times).toEqual([100, 100]);
+      expect(limiter.state).toMatchObject({ limit: 20, breaker: "closed" });
+    });
+
+    test("it waits for no probe of that one", async () => {
+      const before = await failed();
+      void before.ask();
+      await before.clock.advanceTo(1200);
+      expect(before.limiter.state.breaker).toBe("half-open");
+      const [times, limiter] = await timesOf(before, { concurrency, breaker }, 1, 1300);
+      expect(times).toEqual([1200]);
+      // It says nothing of that one's call.
+      before.leases.at(-1)?.release({ outcome: "failed" });
+      expect(limiter.state).toMatchObject({ breaker: "half-open", inFlight: 1 });
+    });
+
+    test("it keeps the pause and the remainders that were announced", async () => {
+      const before = start({});
+      for (let n = 0; n < 2; n++) await before.ask();
+      const announced = { requests: { remaining: 2, resetMs: 5000 } };
+      before.leases[0]?.release({ outcome: "ok", announced });
+      before.leases[1]?.release({ outcome: "refused", retryAfterMs: 300 });
+      const [times, limiter] = await timesOf(before, { concurrency: 10 }, 3, 6000);
+      expect(times).toEqual([300, 5000, 5000]);
+      expect(limiter.state).toMatchObject({ inFlight: 3, waiting: 0 });
+    });
+  });
+
+  test("hears again of a pause and of remainders that were reported to the one before", async () => {
+    const { clock, limiter, times, ask } = start({});
+    const requests = { remaining: 2, resetMs: 5000 };
+    limiter.heardBefore({ retryAfterMs: 300, announced: { requests } });
+    limiter.heardBefore({ announced: { requests: { remaining: 1, resetMs: 4000 } } });
+    for (let n = 0; n < 2; n++) void ask();
+    await clock.advanceTo(6000);
+    expect(times).toEqual([300, 5000]);
+  });
+
   test("can be paused, and counts calls that it did not let through itself", async () => {
     const { clock, limiter, times, ask } = start({ concurrency: 2 });
     limiter.pause(300);

@@ -123,6 +123,21 @@ test("under other settings the last minute counts as well", async () => {
   expect(limiter.state()).toMatchObject({ requests: { used: 0 }, tokens: { used: 0 } });
 });
 
+test("under other settings the endpoint has its pause as well", async () => {
+  const clock = new VirtualClock();
+  const limiter = new RewardLimiter("an endpoint", { requestsPerMinute: 60 }, clock);
+  await limiter.open("one", { requestsPerMinute: 60 });
+  expect(limiter.update("one", 0, [[1, {}]])).toEqual([[1, 0]]);
+  limiter.update("one", 0, [], [[1, { outcome: "refused", retryAfterMs: 60_000 }]]);
+  limiter.forget("one");
+  const others = { requestsPerMinute: 90 };
+  await limiter.open("two", others, { asked: [[1, {}]] });
+  await clock.advanceTo(59_999);
+  expect(limiter.state()).toMatchObject({ waiting: 1, inFlight: 0 });
+  await clock.advanceTo(60_000);
+  expect(await limiter.nextGrants("two", 0)).toEqual([[1, 60_000]]);
+});
+
 test("who gives up leaves its place, or gives back what it got", async () => {
   const { limiter, client } = limited({ concurrency: 1 });
   const holder = client("one");
@@ -427,6 +442,30 @@ test("a limiter that is restarted is told what was used in the last minute", asy
     .poll(async () => (await ray.get(limiter.state.remote())).holders, { timeout: 60_000 })
     .toBe(2);
   expect(((await used()) as number[])[0]).toBeLessThanOrEqual(5);
+});
+
+test("a limiter that is restarted is told what the endpoint asked for, and of no call twice", async () => {
+  const settings = { concurrency: 5 };
+  const { limiter, client } = limited(settings);
+  const one = client("one");
+  const held = await one.acquire({});
+  held.answered({ outcome: "refused", retryAfterMs: 3_600_000 });
+  const state = (): Promise<LimiterState> => ray.get(limiter.state.remote());
+  await expect.poll(state).toMatchObject({ refused: 1 });
+  const waiting = expect(one.acquire({})).rejects.toMatchObject(closed);
+  await ray.kill(limiter, { noRestart: false });
+  await expect.poll(state, { timeout: 60_000 }).toMatchObject({ inFlight: 1, waiting: 1 });
+  // Another one that is restarted later, and lets somebody through, has taken as long by then.
+  const other = limited(settings);
+  const free = other.client("one");
+  await free.ready();
+  await ray.kill(other.limiter, { noRestart: false });
+  await free.acquire({});
+  expect(await state()).toMatchObject({ inFlight: 1, waiting: 1, refused: 0 });
+  held.release({ outcome: "refused" });
+  await expect.poll(state).toMatchObject({ inFlight: 0, waiting: 1, refused: 0 });
+  one.close();
+  await waiting;
 });
 
 test("what was given up and does not end gives its place back in the end", async () => {
