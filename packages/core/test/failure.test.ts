@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { runInNewContext } from "node:vm";
 import { Packr } from "msgpackr/pack";
 import { describe, expect, test } from "vitest";
@@ -140,6 +141,21 @@ describe("an error of the language comes back with its class and parts", () => {
     expect((both.cause as Error).cause).toBe(both);
   });
 
+  test("one that is a field or a member of itself, and one that is several parts", () => {
+    const inner = new RangeError("inner");
+    const own = new AggregateError([inner], "own", { cause: inner });
+    Object.assign(own, { self: own, again: inner });
+    own.errors.push(own, "late", new AggregateError(["late"]));
+    Object.assign(inner, { outer: own });
+    const error = back(own) as AggregateError & { readonly again: Error };
+    expect(error).toMatchObject({ self: error });
+    expect(error.again).toBeInstanceOf(RangeError);
+    expect(error.again).toMatchObject({ outer: error });
+    expect(error.cause).toBe(error.again);
+    expect(error.errors.slice(0, 3)).toEqual([error.again, error, "late"]);
+    expect((error.errors[3] as AggregateError).errors).toEqual(["late"]);
+  });
+
   test("of another realm", () => {
     const thrown: unknown = runInNewContext(
       "Object.assign(new RangeError('far', { cause: new TypeError('why') }), { left: 3 })",
@@ -153,5 +169,66 @@ describe("an error of the language comes back with its class and parts", () => {
   test("and a peer that names a cause which is not there gives none", () => {
     expect(fromFailure({ ...plain, cause: { up: 7 } }).cause).toBeUndefined();
     expect(fromFailure({ ...plain, cause: { up: "length" as never } }).cause).toBeUndefined();
+    expect(fromFailure({ ...plain, cause: { same: 3 } }).cause).toBeUndefined();
+  });
+});
+
+describe("an error with #private fields", () => {
+  class Limited extends Error {
+    readonly #after: number;
+    constructor(after: number) {
+      super("slow down");
+      this.#after = after;
+    }
+    override get name(): string {
+      return `Limited${this.#after}`;
+    }
+    get retryAfter(): number {
+      return this.#after;
+    }
+    get shout(): string {
+      return this.message.toUpperCase();
+    }
+    override toString(): string {
+      return `after ${this.#after}`;
+    }
+    [inspect.custom](): string {
+      return `after ${this.#after}`;
+    }
+  }
+  const origin = { moduleUrl: "file:///limited.ts", exportName: "Limited" };
+  const home = new Codec({
+    isReference: () => false,
+    write: () => undefined,
+    read: () => ({}),
+    decline: () => undefined,
+    findOrigin: (one) => (one === Limited ? origin : undefined),
+    findClass: () => Limited,
+  });
+  const thrown = (error: unknown): Error =>
+    home.reviveFailure(home.decodeFailure(home.encodeFailure(error)));
+  const value = (error: unknown): unknown => home.decode(home.encode({ error }, "value"));
+
+  test.each<[string, (error: Error) => unknown]>([
+    ["thrown", thrown],
+    ["thrown twice", (error) => thrown(thrown(error))],
+    ["a cause", (error) => thrown(new Error("outer", { cause: error })).cause],
+    ["a value", (error) => (value(error) as { readonly error: unknown }).error],
+  ])("has what its class reads of them, and is shown: %s", (_way, way) => {
+    const error = way(new Limited(7)) as Limited;
+    expect(error).toBeInstanceOf(Limited);
+    expect(error.retryAfter).toBe(7);
+    expect(error.name).toBe("Limited7");
+    expect(Object.keys(error)).toEqual([]);
+    // What needs none of them is still the class's own.
+    expect(Object.hasOwn(error, "shout")).toBe(false);
+    expect(error.shout).toBe("SLOW DOWN");
+    expect(String(error)).toBe("Limited7: slow down");
+    expect(inspect(error)).toContain("slow down");
+  });
+
+  test("keeps them as fields where its class is not known", () => {
+    const failure = home.decodeFailure(home.encodeFailure(new Limited(7)));
+    expect(fromFailure(failure)).toMatchObject({ name: "Limited7", retryAfter: 7 });
   });
 });

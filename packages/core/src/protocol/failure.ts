@@ -19,6 +19,7 @@ import {
 } from "../shared/errors.ts";
 import { terminalLine, terminalText } from "../shared/text/terminal-text.ts";
 import { prototypeOf } from "../shared/methods.ts";
+import { defineReads, guardTexts, privateReads, readOr } from "./error-reads.ts";
 
 export interface FailureData {
   readonly name: string;
@@ -32,14 +33,15 @@ export interface FailureData {
   /** Own enumerable fields, including `code`. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** Own fields that are errors. */
-  readonly errorFields?: Readonly<Record<string, FailureData>>;
-  /**
-   * The cause: an error, another value, or an error that encloses this one, given as the number of
-   * levels up (0 is the error itself).
-   */
-  readonly cause?: FailureData | { readonly value: unknown } | { readonly up: number };
+  readonly errorFields?: Readonly<Record<string, FailurePart>>;
+  /** The cause: an error, or another value. */
+  readonly cause?: FailurePart | { readonly value: unknown };
   /** Errors of an AggregateError. Members that are no errors are in `thrown`. */
-  readonly errors?: readonly FailureData[];
+  readonly errors?: readonly FailurePart[];
+  /** Names it for later parts of the same failure that are this error, too. */
+  readonly id?: number;
+  /** Values of accessors that its class reads by #private fields. */
+  readonly reads?: Readonly<Record<string, unknown>>;
   /**
    * Own non-enumerable fields, such as `cause`, of an error inside a value. Their contents are
    * parts of that value.
@@ -51,6 +53,12 @@ export interface FailureData {
   /** The value of a thrown thing that is not an Error. */
   readonly thrown?: { readonly value: unknown };
 }
+
+/**
+ * An error within an error: its data; or one that encloses it, as the number of levels up (0 is the
+ * error itself); or one that came before, by its id.
+ */
+export type FailurePart = FailureData | { readonly up: number } | { readonly same: number };
 
 /**
  * A module that exports the class. Where a remote class merely sees the error class, `exportName`
@@ -92,58 +100,68 @@ export function toFailure(
   site?: RemoteSite,
 ): FailureData {
   const options = { encodable: (value: unknown) => canTravel(value, encodable), findOrigin };
-  const failure = failureIn(thrown, options, new Set(), []);
+  const failure = failureIn(thrown, { ...options, made: new Map(), ids: 0 }, []);
   return site === undefined ? failure : { ...failure, site };
 }
 
-/**
- * @param carried errors that the failure has already
- * @param above errors that this one is part of, the nearest first
- */
-function failureIn(
-  thrown: unknown,
-  options: FailureOptions,
-  carried: Set<unknown>,
-  above: readonly unknown[],
-): FailureData {
-  const { encodable: isEncodable, findOrigin } = options;
-  const next = (inner: unknown): FailureData => failureIn(inner, options, carried, path);
-  const path = [thrown, ...above];
-  const depth = above.length;
-  carried.add(thrown);
+/** One failure that is being made. */
+interface Making extends FailureOptions {
+  /** The data of the errors that are part of it and complete. */
+  readonly made: Map<Error, { id?: number }>;
+  /** How many of them have an id. */
+  ids: number;
+}
+
+/** @param above errors that this one is part of, the nearest first */
+function failureIn(thrown: unknown, making: Making, above: readonly unknown[]): FailureData {
+  const { encodable: isEncodable, findOrigin } = making;
   if (!isError(thrown)) {
     const value = isEncodable(thrown) ? thrown : safeText(thrown);
     return { name: "TaskError", message: "", stack: "", fields: {}, thrown: { value } };
   }
+  const path = [thrown, ...above];
+  const isDeep = above.length >= maxCauses;
+  const part = (inner: Error): FailurePart | undefined => {
+    const up = path.indexOf(inner);
+    if (up >= 0) return { up };
+    const before = making.made.get(inner);
+    if (before !== undefined) return { same: (before.id ??= making.ids++) };
+    return isDeep ? undefined : failureIn(inner, making, path);
+  };
+  const plain = (value: unknown): unknown => (isEncodable(value) ? value : safeText(value));
   const fields: Record<string, unknown> = {};
-  const errorFields: Record<string, FailureData> = {};
-  const hidden = suppressedOf(thrown);
-  for (const key of [...Object.keys(thrown), ...hidden]) {
+  const errorFields: Record<string, FailurePart> = {};
+  for (const key of [...Object.keys(thrown), ...suppressedOf(thrown)]) {
     if (skippedFields.has(key)) continue;
     const value = readField(thrown, key);
-    if (isError(value)) {
-      if (depth < maxCauses && !carried.has(value)) defineOwn(errorFields, key, next(value));
-      else defineOwn(fields, key, safeText(value));
-    } else defineOwn(fields, key, isEncodable(value) ? value : safeText(value));
+    const inner = isError(value) ? part(value) : undefined;
+    if (inner !== undefined) defineOwn(errorFields, key, inner);
+    else defineOwn(fields, key, isError(value) ? safeText(value) : plain(value));
   }
   const cause: unknown = readField(thrown, "cause");
-  const causeOf = (value: unknown): Pick<FailureData, "cause"> => {
-    const up = path.indexOf(value);
-    if (up >= 0) return { cause: { up } };
-    if (depth >= maxCauses || carried.has(value)) return {};
-    if (isError(value)) return { cause: next(value) };
-    return { cause: { value: isEncodable(value) ? value : safeText(value) } };
-  };
+  const causePart = isError(cause) ? part(cause) : { value: plain(cause) };
   const errors: unknown = readField(thrown, "errors");
-  return {
+  const members = (list: readonly unknown[]): FailurePart[] =>
+    list.flatMap((one) => (isError(one) ? part(one) : failureIn(one, making, path)) ?? []);
+  const failure = {
     ...headOf(thrown, findOrigin),
     fields,
     ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
-    ...(cause === undefined ? {} : causeOf(cause)),
-    ...(Array.isArray(errors) && depth < maxCauses
-      ? { errors: errors.filter((one) => !carried.has(one)).map(next) }
-      : {}),
+    ...(cause === undefined || causePart === undefined ? {} : { cause: causePart }),
+    ...(Array.isArray(errors) && !isDeep ? { errors: members(errors) } : {}),
+    ...readsOf(thrown, plain),
   };
+  making.made.set(thrown, failure);
+  return failure;
+}
+
+/** @param plain returns what travels of a value */
+function readsOf(error: Error, plain: (value: unknown) => unknown): Pick<FailureData, "reads"> {
+  const found = privateReads(error);
+  if (found === undefined) return {};
+  const reads: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(found)) defineOwn(reads, key, plain(value));
+  return { reads };
 }
 
 /**
@@ -159,9 +177,10 @@ export function toErrorContent(
 ): FailureData {
   const fields: Record<string, unknown> = {};
   const hidden: Record<string, unknown> = {};
+  const plain = (value: unknown): unknown =>
+    canTravel(value, encodable) ? value : safeText(value);
   const carry = (into: object, key: string): void => {
-    const value = readField(error, key);
-    defineOwn(into, key, canTravel(value, encodable) ? value : safeText(value));
+    defineOwn(into, key, plain(readField(error, key)));
   };
   const listed = Object.keys(error);
   for (const key of listed) if (!nameParts.has(key)) carry(fields, key);
@@ -171,7 +190,8 @@ export function toErrorContent(
     hasHidden = true;
     carry(hidden, key);
   }
-  return { ...headOf(error, findOrigin), fields, ...(hasHidden ? { hidden } : {}) };
+  const head = headOf(error, findOrigin);
+  return { ...head, fields, ...(hasHidden ? { hidden } : {}), ...readsOf(error, plain) };
 }
 
 /** Returns the name, the message and the origin of an error. */
@@ -229,27 +249,32 @@ export function isOfClass({ name, classes, thrown }: FailureData, wanted: string
 }
 
 /** Never throws: an error that cannot be rebuilt here keeps its texts. */
-export function fromFailure(
-  failure: unknown,
-  findClass?: FindClass,
-  above: readonly Error[] = [],
-): Error {
-  if (!isFailure(failure)) return new known.RaySystemError("malformed error payload from peer");
-  try {
-    return revive(failure, findClass, above);
-  } catch (cause) {
-    const text = new UnserializableException(failure, cause);
-    if (failure.site !== undefined) markRemote(text, failure.site);
-    return text;
-  }
+export function fromFailure(failure: unknown, findClass?: FindClass): Error {
+  return revived(failure, { findClass, made: new Map() }, []);
+}
+
+/** One failure that becomes an error. */
+interface Reviving {
+  readonly findClass: FindClass | undefined;
+  /** The errors of it that have an id. */
+  readonly made: Map<unknown, Error>;
 }
 
 /** @param above the errors that this one is a cause or part of, the nearest first */
-function revive(
-  failure: FailureData,
-  findClass: FindClass | undefined,
-  above: readonly Error[] = [],
-): Error {
+function revived(failure: unknown, reviving: Reviving, above: readonly Error[]): Error {
+  if (!isFailure(failure)) return new known.RaySystemError("malformed error payload from peer");
+  let error: Error;
+  try {
+    error = revive(failure, reviving, above);
+  } catch (cause) {
+    error = new UnserializableException(failure, cause);
+    if (failure.site !== undefined) markRemote(error, failure.site);
+  }
+  if (failure.id !== undefined) reviving.made.set(failure.id, error);
+  return error;
+}
+
+function revive(failure: FailureData, reviving: Reviving, above: readonly Error[]): Error {
   const site = failure.site;
   if (failure.thrown !== undefined) {
     const wrapped = new TaskError(site?.functionName ?? "remote code", failure.thrown.value);
@@ -261,42 +286,54 @@ function revive(
   const error: Error = isDom
     ? new DOMException(failure.message, failure.name)
     : new Error(failure.message);
-  const path = [error, ...above];
-  const home = classAtHome(failure, findClass);
+  const home = classAtHome(failure, reviving.findClass);
   if (home !== undefined) Object.setPrototypeOf(error, home.prototype);
   else if (!isDom) Object.setPrototypeOf(error, builtInOf(failure).prototype);
   // A class that is not loaded here leaves only its name.
   const name = home === undefined ? nameOf(failure) : failure.name;
-  const define = (key: string, value: unknown, enumerable: boolean): void => {
-    Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
-  };
-  const part = (inner: FailureData): unknown =>
-    inner.thrown === undefined ? fromFailure(inner, findClass, path) : inner.thrown.value;
-  const { cause } = failure;
-  if (cause !== undefined) {
-    const value =
-      "value" in cause
-        ? cause.value
-        : "up" in cause
-          ? Number.isInteger(cause.up)
-            ? path[cause.up]
-            : undefined
-          : part(cause);
-    define("cause", value, false);
-  }
-  const hidden = suppressedOf(error);
-  for (const [key, value] of Object.entries(failure.fields)) {
-    define(key, value, !hidden.includes(key));
-  }
-  for (const [key, value] of Object.entries(failure.hidden ?? {})) define(key, value, false);
-  for (const [key, inner] of Object.entries(failure.errorFields ?? {})) {
-    define(key, part(inner), !hidden.includes(key));
-  }
-  if (failure.errors !== undefined) define("errors", failure.errors.map(part), false);
-  if (error.name !== name) define("name", name, false);
-  define("stack", shownStack(failure.stack), false);
+  defineParts(error, failure, (inner) => partOf(inner, reviving, [error, ...above]));
+  if (readOr(error, "name") !== name) define(error, "name", name, false);
+  define(error, "stack", shownStack(failure.stack), false);
+  if (failure.reads !== undefined) defineReads(error, failure.reads, home !== undefined);
+  if (home !== undefined) guardTexts(error);
   if (site !== undefined) markRemote(error, site);
   return error;
+}
+
+/** In the order in which they were written: a part may be one that came before. */
+function defineParts(
+  error: Error,
+  failure: FailureData,
+  part: (inner: FailurePart) => unknown,
+): void {
+  const { fields, hidden = {}, errorFields = {}, cause, errors } = failure;
+  const unlisted = suppressedOf(error);
+  for (const [key, value] of Object.entries(fields)) {
+    define(error, key, value, !unlisted.includes(key));
+  }
+  for (const [key, value] of Object.entries(hidden)) define(error, key, value, false);
+  for (const [key, inner] of Object.entries(errorFields)) {
+    define(error, key, part(inner), !unlisted.includes(key));
+  }
+  if (cause !== undefined) {
+    define(error, "cause", "value" in cause ? cause.value : part(cause), false);
+  }
+  if (errors !== undefined) define(error, "errors", errors.map(part), false);
+}
+
+/** @param path the error that it is part of, and those above */
+function partOf(inner: FailurePart, reviving: Reviving, path: readonly Error[]): unknown {
+  // A peer may have sent anything.
+  if (typeof inner === "object" && inner !== null && !isFailure(inner)) {
+    if ("up" in inner) return Number.isInteger(inner.up) ? path[inner.up] : undefined;
+    if ("same" in inner) return reviving.made.get(inner.same);
+  }
+  const { thrown } = inner as FailureData;
+  return thrown === undefined ? revived(inner, reviving, path) : thrown.value;
+}
+
+function define(error: Error, key: string, value: unknown, enumerable: boolean): void {
+  Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
 }
 
 /**
