@@ -29,7 +29,9 @@ import {
   type Draws,
   type Estimate,
   estimateOf,
-  majorityOf,
+  extremesOf,
+  majoritiesOf,
+  valuesAt,
 } from "../src/metrics/bootstrap.ts";
 import { createMt19937 } from "../src/metrics/mt19937.ts";
 import { camelCased, checkGolden, expectClose, type GoldenCase, nestedOf } from "./golden.ts";
@@ -79,14 +81,20 @@ function estimate(draws: Draws, data: readonly (number | Vote)[], name: string):
   const values = Float64Array.from(data, (one) => (typeof one === "number" ? one : one.val));
   const texts = data.map((one) => (typeof one === "number" ? "" : one.pred));
   const answers = Int32Array.from(texts, (text) => texts.indexOf(text));
-  const functions: Readonly<Record<string, (places: Int32Array) => number>> = {
-    max: (places) => Math.max(...Array.from(places, (place) => values[place] as number)),
-    min: (places) => Math.min(...Array.from(places, (place) => values[place] as number)),
-    mean: (places) =>
-      places.reduce((sum, place) => sum + (values[place] as number), 0) / places.length,
-    maj: (places) => majorityOf(places, answers, values, new Int32Array(data.length)),
+  const room = new Float64Array(draws.count);
+  const { best, worst } = extremesOf(draws, values, { best: room, worst: new Float64Array(room) });
+  const functions: Readonly<Record<string, () => Float64Array>> = {
+    max: () => best,
+    min: () => worst,
+    mean: () => room.map((_, draw) => meanOfDraw(draws, draw, values)),
+    maj: () => valuesAt(majoritiesOf(draws, answers), values, room),
   };
-  return estimateOf(draws, functions[name] as (places: Int32Array) => number);
+  return estimateOf((functions[name] as () => Float64Array)());
+}
+
+function meanOfDraw({ places, size }: Draws, draw: number, values: Float64Array): number {
+  const drawn = places.subarray(draw * size, (draw + 1) * size);
+  return drawn.reduce((sum, place) => sum + (values[place] as number), 0) / size;
 }
 
 const resultsOf = ({ inputs }: Pick<GoldenCase, "inputs">): ValidationResults => ({

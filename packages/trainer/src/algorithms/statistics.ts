@@ -23,7 +23,14 @@ export function spreadOf(values: Float64Array): Spread {
   return { mean, std: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0, max, min };
 }
 
-/** The standard deviation of the whole: by n. */
-export function wholeStdOf(values: Float64Array): number {
-  return spreadOf(values).std * Math.sqrt((values.length - 1) / values.length);
+/** The standard deviation of the whole: by n. @param mean the mean of `values`, where it is known */
+export function wholeStdOf(values: Float64Array, mean: number = meanOf(values)): number {
+  const count = values.length;
+  if (count <= 1) return count === 1 ? 0 : Number.NaN;
+  let squares = 0;
+  for (let at = 0; at < count; at++) {
+    const distance = (values[at] ?? NaN) - mean;
+    squares += distance * distance;
+  }
+  return Math.sqrt(squares / (count - 1)) * Math.sqrt((count - 1) / count);
 }

@@ -8,7 +8,7 @@ import { warn } from "@rayling/core/terminal";
 import { present } from "@rayling/reward-manager-registry/values";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
-import { validationMetrics } from "../metrics/validation-metrics.ts";
+import { validationMetricsInTurns } from "../metrics/validation-metrics.ts";
 import type { PolicyHandle } from "../policy/policy.ts";
 import type { Generation } from "../tracking/tracking-logger.ts";
 import type { DumpedRow } from "../record/dumped-rows.ts";
@@ -86,7 +86,7 @@ export async function beginValidation(
   return { result };
 }
 
-interface Validated {
+export interface Validated {
   readonly prompts: PromptDataset;
   readonly samples: readonly TrainingSample[];
   readonly outcomes: readonly SampleOutcome[];
@@ -94,11 +94,19 @@ interface Validated {
   readonly n: number;
 }
 
-function resultOf({ prompts, samples, outcomes, uids, n }: Validated): ValidationResult {
+/** Resolves with verl's metrics of what was scored; the thread does other work meanwhile. */
+export async function resultOf({
+  prompts,
+  samples,
+  outcomes,
+  uids,
+  n,
+}: Validated): Promise<ValidationResult> {
   const promptOf = (row: number): PromptRow =>
     present(prompts.rows[Math.floor(row / n)], `the prompt of row ${row}`);
   const mixed = new Map<string, string>();
-  const metrics = validationMetrics(
+  // In turns: rewards of the steps that overlap this validation arrive in this thread.
+  const metrics = await validationMetricsInTurns(
     {
       dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
       sampleUids: uids,
