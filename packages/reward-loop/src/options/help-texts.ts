@@ -99,7 +99,7 @@ export const helpTexts = {
     spend: "Prices by what scores say they used, and what may be spent.",
     sandboxFusion: "The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco).",
     computeScoreKwargs: "Settings of verl's scorers by data source, where there is no function.",
-    manager: "A manager's name, or the path of its class.",
+    manager: "A manager's name, or the path of its class (PATH[:name]).",
     managerOptions: "The manager's own settings; others than it reads are refused, but for a class of yours.",
     tokenizer: "A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`.",
     rewardRouterAddress: "The host:port of a reward model's router, passed to the score function.",

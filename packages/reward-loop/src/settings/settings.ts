@@ -14,7 +14,7 @@ import type { RewardModelUse } from "../options/defaults/reward-model.ts";
 import { routerTokenOf } from "../reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
-import { checkManagerOptions } from "../options/defaults/managers.ts";
+import { checkManagerOptions, isManagerPath } from "../options/defaults/managers.ts";
 import { computeScoreOptions, functionOptions } from "../options/defaults/functions.ts";
 import { checkNeeds, checkOptions, notAnOption, withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
@@ -159,7 +159,7 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
         // Programs are processes, and each executor starts its own.
         maxConcurrent: Math.max(1, Math.floor(availableParallelism() / (workers * executors))),
       },
-      manager,
+      manager: managerOf(manager),
       managerOptions,
       tokenizer: tokenizerOf(specOf(tokenizer), baseDirectory),
       rewardRouterAddress: options.rewardRouterAddress,
@@ -184,6 +184,11 @@ function lenientOf({ computeScoreKwargs, reward }: RewardFunctionOptions): boole
 
 function specOf(spec: string | RewardSpec | undefined): RewardSpec | undefined {
   return typeof spec === "string" ? parseRewardSpec(spec) : spec;
+}
+
+/** A text is the name of a manager, or the place of a class as that of a reward. */
+function managerOf(manager: string | RewardSpec): string | RewardSpec {
+  return typeof manager === "string" && isManagerPath(manager) ? parseRewardSpec(manager) : manager;
 }
 
 function cacheOf(path: string | undefined, baseDirectory: string): string | undefined {

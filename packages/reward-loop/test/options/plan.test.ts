@@ -45,6 +45,21 @@ describe("a part", () => {
   });
 });
 
+test("a manager's text that looks like a path is that of a class, as a reward's", () => {
+  const places: readonly [string, object][] = [
+    ["./src/manager.ts", { path: "./src/manager.ts" }],
+    ["./src/manager.ts:LengthManager", { path: "./src/manager.ts", name: "LengthManager" }],
+    ["manager.mjs", { path: "manager.mjs" }],
+    ["pkg:@acme/managers:Mine", { path: "pkg:@acme/managers", name: "Mine" }],
+  ];
+  for (const [manager, place] of places) {
+    expect(readPlan({ manager })).toMatchObject({ settings: { manager: place } });
+    const [part] = partsOf({ rewards: { a: { reward: "./a.ts", manager } } });
+    expect(part).toMatchObject({ manager: place });
+  }
+  expect(() => readPlan({ manager: "./manager.ts:2nd" })).toThrow('"2nd" is no export name');
+});
+
 test("an unknown manager is refused with all that a loop knows, wherever it stands", () => {
   const refused: RewardLoopOptions[] = [
     { manager: "nope" },

@@ -44,7 +44,7 @@ export interface ScoreOptions extends Threads {
   /** The reward log of an earlier run, in place of the functions. */
   readonly replay: string | undefined;
   readonly rewardKwargs: Readonly<Record<string, unknown>>;
-  /** A manager's name, or the path of its class. */
+  /** A manager's name, or the path of its class (PATH[:name]). */
   readonly manager: string;
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly policy: Policy;

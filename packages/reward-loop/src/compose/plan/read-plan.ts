@@ -18,7 +18,7 @@ import {
   spendOptions,
   stageOptions,
 } from "../../options/defaults/functions.ts";
-import { managerKeys } from "../../options/defaults/managers.ts";
+import { isManagerPath, managerKeys } from "../../options/defaults/managers.ts";
 import {
   checkNeeds,
   checkOptions,
@@ -224,7 +224,8 @@ function functionPlan(
  * loop, and for no class that the executor's registry could name.
  */
 function checkManager(manager: Inherited["manager"]): void {
-  if (typeof manager !== "string" || Object.hasOwn(managerKeys, manager)) return;
+  if (typeof manager !== "string" || isManagerPath(manager)) return;
+  if (Object.hasOwn(managerKeys, manager)) return;
   throw new UnknownRewardManagerError(manager, Object.keys(managerKeys));
 }
 

@@ -164,7 +164,7 @@ export const partOptions = {
   ),
   /** Settings of verl's scorers by data source, where there is no function. */
   computeScoreKwargs: option(section<ComputeScoreTable>(computeScoreOptions), undefined, elsewhere),
-  /** A manager's name, or the path of its class. Default: naive. */
+  /** A manager's name, or the path of its class (PATH[:name]). Default: naive. */
   manager: option(module, "naive", elsewhere),
   /** The manager's own settings; others than it reads are refused, but for a class of yours. */
   managerOptions: option(byName(own<unknown>()), {}, elsewhere),
