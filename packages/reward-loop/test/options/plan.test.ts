@@ -53,9 +53,9 @@ test("a manager's text that looks like a path is that of a class, as a reward's"
     ["pkg:@acme/managers:Mine", { path: "pkg:@acme/managers", name: "Mine" }],
   ];
   for (const [manager, place] of places) {
-    expect(readPlan({ manager })).toMatchObject({ settings: { manager: place } });
+    expect(readPlan({ manager })).toMatchObject({ settings: { pipeline: { manager: place } } });
     const [part] = partsOf({ rewards: { a: { reward: "./a.ts", manager } } });
-    expect(part).toMatchObject({ manager: place });
+    expect(part).toMatchObject({ pipeline: { manager: place } });
   }
   expect(() => readPlan({ manager: "./manager.ts:2nd" })).toThrow('"2nd" is no export name');
 });

@@ -23,7 +23,11 @@ export function spreadOf(values: Float64Array): Spread {
   return { mean, std: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0, max, min };
 }
 
-/** The standard deviation of the whole: by n. @param mean the mean of `values`, where it is known */
+/**
+ * The standard deviation of the whole: by n.
+ *
+ * @param mean the mean of `values`, where it is known
+ */
 export function wholeStdOf(values: Float64Array, mean: number = meanOf(values)): number {
   const count = values.length;
   if (count <= 1) return count === 1 ? 0 : Number.NaN;

@@ -28,8 +28,8 @@ export const managerKeys: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Whether a text is the place of a class, as PATH, PATH:name or pkg:name: it has a slash, a colon or
- * the ending of a module. Anything else is a name, and a misspelt one is refused as such.
+ * Whether a text is the place of a class, as PATH, PATH:name or pkg:name: it has a slash, a colon
+ * or the ending of a module. Anything else is a name, and a misspelt one is refused as such.
  */
 export function isManagerPath(manager: string): boolean {
   return !Object.hasOwn(managerKeys, manager) && /[/\\:]|\.[cm]?[jt]sx?$/.test(manager);
