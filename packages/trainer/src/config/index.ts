@@ -23,9 +23,9 @@ export type {
   RunConfig,
   TrainerConfig,
 } from "./options/index.ts";
-export { epochsOf } from "./run-length.ts";
-export type { RunLength } from "./run-length.ts";
+export { epochsOf } from "./options/run-length.ts";
+export type { RunLength } from "./options/run-length.ts";
 export type { PromptShapes } from "./prompts-text.ts";
 export { planText, trainingPlanOf } from "./training-plan.ts";
-export { drawsValidation } from "./validation-draws.ts";
+export { drawsValidation } from "./options/validation-draws.ts";
 export type { DatasetSizes, ExpectedRun, TrainingPlan } from "./training-plan.ts";

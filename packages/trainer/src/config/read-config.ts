@@ -72,7 +72,7 @@ export function loadTrainerConfig({
 }
 
 /**
- * What a preset says for its own task and length counts no longer where the user has another: its
+ * Values of a preset for its own task and length no longer count where the user has others: its
  * warm start goes with its task, and its epochs end no run that the user gives its steps.
  */
 function withoutPresets(

@@ -10,7 +10,7 @@ import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import { promptLines } from "./prompts-text.ts";
 import type { PromptShapes } from "./prompts-text.ts";
-import { stepsOf } from "./run-length.ts";
+import { stepsOf } from "./options/run-length.ts";
 import { sumOf } from "../values/sums.ts";
 
 export interface DatasetSizes {

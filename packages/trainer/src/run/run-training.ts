@@ -9,7 +9,7 @@ import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { verlTree } from "../config/print-config.ts";
-import { stepsOf } from "../config/run-length.ts";
+import { stepsOf } from "../config/options/run-length.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";

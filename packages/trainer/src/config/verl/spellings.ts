@@ -162,7 +162,7 @@ function withSchedulerType(given: ConfigTree): ConfigTree {
   return tree;
 }
 
-/** What is left of the learning rate by the one name that it has here. */
+/** Reads the share of the learning rate at the end by the one name that it has here. */
 function withLeastRatio(given: ConfigTree): ConfigTree {
   return optimisers.reduce((tree, place) => {
     const path = [...place.split("."), leastName];
