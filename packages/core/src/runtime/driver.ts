@@ -37,6 +37,13 @@ import { Launcher } from "./launch/launcher.ts";
 import { ActorSlots } from "./actors/actor-slots.ts";
 import { SessionStore } from "./session-store.ts";
 
+/** The calls of the driver's own code. */
+interface OwnRecords {
+  readonly events: TaskEvents | undefined;
+  /** Calls that end with the session are noted there, and not for the next one. */
+  readonly callTimes: Metrics;
+}
+
 export class Driver {
   readonly caller: Caller;
   readonly namespace: string;
@@ -45,9 +52,7 @@ export class Driver {
   readonly #about: DriverAbout;
   readonly #nodeId: string;
   readonly #logs: HostLogs;
-  /** Calls that end with the session are noted there, and not for the next one. */
-  readonly #callTimes: Metrics = new Metrics();
-  readonly #events: TaskEvents | undefined;
+  readonly #records: OwnRecords;
   readonly #objectStore: SessionStore;
   readonly #keepAlive: KeepAlive = new KeepAlive();
   readonly #engine: EngineSession | undefined;
@@ -67,7 +72,11 @@ export class Driver {
     this.namespace = namespace;
     const { inside, network } = settings;
     this.#logs = new HostLogs(inside.logToDriver);
-    this.#events = inside.taskEvents ? timedEvents(this.#callTimes) : undefined;
+    const callTimes = new Metrics();
+    this.#records = {
+      events: inside.taskEvents ? timedEvents(callTimes) : undefined,
+      callTimes,
+    };
     this.#objectStore = new SessionStore({
       driverId,
       limitBytes: settings.objectStoreMemory,
@@ -163,8 +172,8 @@ export class Driver {
       usedBytes: () => this.caller.objects.memory.bytesOfProcess,
       limitBytes: this.#objectStore.budget.limitBytes,
       about: this.#about,
-      ownEvents: this.#events,
-      ownTimes: this.#callTimes,
+      ownEvents: this.#records.events,
+      ownTimes: this.#records.callTimes,
     });
   }
 
@@ -207,7 +216,7 @@ export class Driver {
       errorClasses,
       waiting,
       stuckWarningMs: this.#settings.inside.stuckWarningMs,
-      events: this.#events,
+      events: this.#records.events,
       onCall: (call, session) => {
         const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
         session.answer({

@@ -26,7 +26,7 @@ export interface ScoreDatabaseOptions {
   readonly lockMs: number;
 }
 
-/** What has become of the file. */
+/** How a path came to lead to the file no more. */
 export type FileChange = "removed" | "replaced";
 
 export class ScoreDatabase {
