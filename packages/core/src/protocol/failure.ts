@@ -328,7 +328,7 @@ function partOf(inner: FailurePart, reviving: Reviving, path: readonly Error[]):
     if ("up" in inner) return Number.isInteger(inner.up) ? path[inner.up] : undefined;
     if ("same" in inner) return reviving.made.get(inner.same);
   }
-  const { thrown } = inner as FailureData;
+  const { thrown } = inner;
   return thrown === undefined ? revived(inner, reviving, path) : thrown.value;
 }
 
