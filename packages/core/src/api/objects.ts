@@ -245,7 +245,7 @@ async function waitForEntries(
   checkInterrupted();
   const all = beside === undefined ? entries : [...entries, beside];
   const ready = waitReady(caller, all, 1, asked);
-  // What is reported of a wait that lasts is what the runtime knows of.
+  // A report of a wait that lasts names only objects.
   asked.waitables = entries;
   await ready;
 }

@@ -1,10 +1,10 @@
 /**
- * What a class of errors reads by its #private fields, which do not travel: an error that comes
+ * Reads of a class of errors by its #private fields, which do not travel: an error that comes
  * back is an instance of its class without them, and its accessors would throw in the code that
  * catches it. Where it is thrown, the values of such accessors are read; where it is caught, they
  * become properties of the error.
  */
-import { inspect, type InspectOptions } from "node:util";
+import { inspect } from "node:util";
 import { gettersOf, prototypeOf } from "../shared/methods.ts";
 import { defineOwn } from "./values/lists.ts";
 
@@ -26,7 +26,8 @@ export function privateReads(error: Error): Readonly<Record<string, unknown>> | 
   const prototype = prototypeOf(error);
   const names = prototype === null ? none : accessorsOf(prototype);
   if (names.length === 0) return undefined;
-  const copy: object = Object.create(prototype) as object;
+  const copy = {};
+  Object.setPrototypeOf(copy, prototype);
   for (const key of [...Object.keys(error), "message", "cause", "errors"]) {
     if (Object.hasOwn(error, key)) hide(copy, key, readOr(error, key));
   }
@@ -45,7 +46,7 @@ export function privateReads(error: Error): Readonly<Record<string, unknown>> | 
 function accessorsOf(prototype: object): readonly string[] {
   let names = known.get(prototype);
   if (names === undefined) {
-    // Those of a DOMException are made by its constructor.
+    // The constructor of a DOMException makes its own.
     const isOwn = prototype === DOMException.prototype;
     names = isOwn ? none : gettersOf(prototype).filter((name) => !carried.has(name));
     known.set(prototype, names);
@@ -76,7 +77,10 @@ type Shown = (this: unknown, ...args: unknown[]) => unknown;
 /** Lets an error be shown also where its class needs #private fields for it. */
 export function guardTexts(error: Error): void {
   guard(error, inspect.custom, (_depth, options) =>
-    inspect(error, { ...(options as InspectOptions | undefined), customInspect: false }),
+    inspect(error, {
+      ...(typeof options === "object" ? options : undefined),
+      customInspect: false,
+    }),
   );
   guard(error, "toString", () => Error.prototype.toString.call(error));
 }
@@ -86,7 +90,7 @@ function guard(error: Error, key: string | symbol, instead: Shown): void {
   if (typeof shown !== "function" || shown === Error.prototype.toString) return;
   hide(error, key, (...args: readonly unknown[]): unknown => {
     try {
-      return Reflect.apply(shown, error, args) as unknown;
+      return Reflect.apply(shown, error, args);
     } catch {
       // It says less about the error than its texts do.
       return Reflect.apply(instead, error, args);

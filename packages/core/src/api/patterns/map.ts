@@ -90,7 +90,7 @@ function mapped<Value, Result>(
   const leaving = new AbortController();
   const results = run();
   const end = results.return.bind(results);
-  // A generator would look at it only when the wait for a result or a value is over.
+  // A generator hears of it only when its own wait is over.
   results.return = (value) => {
     leaving.abort();
     drop(under);
@@ -108,7 +108,6 @@ function mapped<Value, Result>(
         const chosen = source.isReady
           ? await order.next(under)
           : await nextBeside(order.candidates(under), source, leaving.signal);
-        if (leaving.signal.aborted) return;
         if (chosen === undefined) continue;
         const value = await get(chosen);
         under = under.filter((one) => one !== chosen);

@@ -20,7 +20,7 @@ export class ValueSource<Value> implements Waitable {
   /** @throws TypeError for values that cannot be iterated over */
   constructor(values: Iterable<Value> | AsyncIterable<Value>) {
     // As `for await` does: a missing method of the first kind may be null.
-    const isAsync = (values as Partial<AsyncIterable<Value>>)[Symbol.asyncIterator] != null;
+    const isAsync = Reflect.get(Object(values), Symbol.asyncIterator) != null;
     this.#isAsync = isAsync;
     this.#iterator = isAsync
       ? (values as AsyncIterable<Value>)[Symbol.asyncIterator]()
@@ -117,6 +117,6 @@ function checked<Value>(result: IteratorResult<Value, unknown>): IteratorResult<
 }
 
 function isThenable(value: unknown): boolean {
-  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
-  return typeof (value as { readonly then?: unknown }).then === "function";
+  if (typeof value !== "object" || value === null || !("then" in value)) return false;
+  return typeof value.then === "function";
 }
