@@ -104,7 +104,7 @@ function mapped<Value, Result>(
     try {
       for (;;) {
         fill(source);
-        if (under.length === 0 && source.isOver) return;
+        if (leaving.signal.aborted || (under.length === 0 && source.isOver)) return;
         const chosen = source.isReady
           ? await order.next(under)
           : await nextBeside(order.candidates(under), source, leaving.signal);
@@ -127,7 +127,7 @@ function mapped<Value, Result>(
 
   /** Begins calls until enough are under way, or the next value is not there. */
   function fill(source: ValueSource<Value>): void {
-    while (under.length < inFlight) {
+    while (under.length < inFlight && !leaving.signal.aborted) {
       const next = source.take();
       if (next === undefined) return;
       session?.life.check(where);

@@ -3,6 +3,7 @@
  * is not there yet can be waited for beside calls. Knows nothing of calls.
  */
 import type { Waitable } from "../../caller/waits/waitable.ts";
+import { show } from "../../shared/text/show.ts";
 
 type Read<Value> =
   | { readonly result: IteratorResult<Value, unknown> }
@@ -83,7 +84,7 @@ export class ValueSource<Value> implements Waitable {
       this.#await(Promise.resolve(next));
       return undefined;
     }
-    const result = checked(next as IteratorResult<Value, unknown>);
+    const result = checked(next);
     if (result.done === true) return result;
     const { value } = result;
     this.#state = "idle";
@@ -111,9 +112,11 @@ export class ValueSource<Value> implements Waitable {
   }
 }
 
-function checked<Value>(result: IteratorResult<Value, unknown>): IteratorResult<Value, unknown> {
-  if (typeof result === "object" && result !== null) return result;
-  throw new TypeError(`Iterator result ${String(result)} is not an object`);
+function checked<Value>(
+  result: IteratorResult<Value, unknown> | PromiseLike<unknown>,
+): IteratorResult<Value, unknown> {
+  if (typeof result === "object" && result !== null && !("then" in result)) return result;
+  throw new TypeError(`Iterator result ${show(result)} is not an object`);
 }
 
 function isThenable(value: unknown): boolean {
