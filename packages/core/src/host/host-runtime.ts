@@ -53,7 +53,7 @@ import { DirectChannels } from "./channels/direct-channels.ts";
 /** After the first call, when it is answered if it is a short one. */
 const aMomentMs = 50;
 
-/** The longest that the end of a host waits for a way to the actors that it has called. */
+/** The longest that the end of a host waits for the places of actors that it has called. */
 const sentMs = 5_000;
 
 /** Memory of dropped values that each host keeps for later ones, of the store's limit. */
@@ -294,7 +294,7 @@ export class HostRuntime {
 
   async #stop(): Promise<void> {
     this.#reporter.flush();
-    // What its code has called last may wait for a way to its actor.
+    // The last calls of its code may still wait for their actor's place.
     await Promise.race([this.caller.calls.sent(), pause(sentMs, { ref: false })]);
     await this.caller.objects.handOverAll(this.caller.sessions.open);
     this.#isLeaving = this.#actors.size === 0 && this.#tasks.size === 0;

@@ -143,12 +143,15 @@ export class Calls implements HandleCaller {
     return count;
   }
 
-  /** Resolves when no call waits for a way to its actor any more: each was sent, or cannot be. */
+  /** Resolves when no call waits for its actor's place any more: each was sent, or cannot be. */
   async sent(): Promise<void> {
     for (;;) {
-      const ways = Array.from(this.#actors.values(), ({ onTheWay }) => onTheWay ?? []).flat();
-      if (ways.length === 0) return;
-      await Promise.all(ways);
+      const searches = Array.from(
+        this.#actors.values(),
+        ({ queues }) => queues.placed ?? [],
+      ).flat();
+      if (searches.length === 0) return;
+      await Promise.all(searches);
     }
   }
 

@@ -29,7 +29,7 @@ export class Outbox {
   #lapSince = 0;
   #unsentMs = 0;
   #begunMs = 0;
-  /** Whether the last batch of a turn had several messages: more are about to follow a first one. */
+  /** Whether the last batch of a turn had several messages: others may follow a first one. */
   #comeTogether = false;
 
   constructor(channel: Channel) {

@@ -49,12 +49,10 @@ export class ActorClient implements CallOwner {
   readonly info: ActorInfo;
   readonly link: ClientLink;
   readonly unanswered: UnansweredCalls = new UnansweredCalls();
-  readonly #queues: CallQueues = new CallQueues();
+  readonly queues: CallQueues = new CallQueues();
   readonly #returning: ReturningCalls = new ReturningCalls();
   readonly #questions: LossQuestions;
   #state: State = { kind: "locating" };
-  /** Settles when it was found and reached, or cannot be. */
-  #search: Promise<void> | undefined;
   /** Losses of this turn. */
   #losses: readonly Loss[] = noLosses;
   /** Nobody has a handle: the actor is not located again until it is called all the same. */
@@ -76,7 +74,7 @@ export class ActorClient implements CallOwner {
 
   /** Calls wait in the queue of their concurrency group. */
   queueFor({ route }: CallPlan): Fifo<Call> {
-    return this.#queues.of(route.shape?.group);
+    return this.queues.of(route.shape?.group);
   }
 
   submit(call: Call): void {
@@ -91,12 +89,12 @@ export class ActorClient implements CallOwner {
       dependency.watch(() => {
         call.unresolved -= 1;
         if (call.unresolved > 0) return;
-        if (this.#queues.unpark(call)) this.#enqueue(call);
+        if (this.queues.unpark(call)) this.#enqueue(call);
         else this.#drain(call.queue);
       });
     }
-    if (call.unresolved > 0 && !this.info.isOrdered) this.#queues.park(call);
-    else this.#queues.place(call);
+    if (call.unresolved > 0 && !this.info.isOrdered) this.queues.park(call);
+    else this.queues.place(call);
     this.#goOn(call.queue);
   }
 
@@ -146,11 +144,6 @@ export class ActorClient implements CallOwner {
     );
   }
 
-  /** Settles when calls that wait for a way to the actor were sent on it; undefined: none does. */
-  get onTheWay(): Promise<void> | undefined {
-    return this.#queues.isEmpty ? undefined : this.#search;
-  }
-
   stageOf(): Stage {
     if (this.#state.kind !== "ready") return "actor";
     return this.#state.life.isFull ? "credit" : "turn";
@@ -166,14 +159,14 @@ export class ActorClient implements CallOwner {
 
   /** Unanswered calls that are not under way. */
   *calls(): Iterable<Call> {
-    yield* this.#queues.calls();
+    yield* this.queues.calls();
     yield* this.#returning.calls();
   }
 
   #enqueue(call: Call): void {
     if (call.isSettled) return;
     if (this.#state.kind === "dead") return call.fail(this.#state.failure);
-    this.#queues.place(call);
+    this.queues.place(call);
     this.#goOn(call.queue);
   }
 
@@ -199,7 +192,7 @@ export class ActorClient implements CallOwner {
   }
 
   #drainAll(): void {
-    for (const queue of this.#queues.all()) this.#drain(queue);
+    for (const queue of this.queues.all()) this.#drain(queue);
   }
 
   #drain(queue: Fifo<Call>): void {
@@ -231,53 +224,48 @@ export class ActorClient implements CallOwner {
     }
   }
 
-  async #locate(): Promise<void> {
-    const search = this.#find();
-    this.#search = search;
-    await search;
-    if (this.#search === search) this.#search = undefined;
-  }
-
-  async #find(): Promise<void> {
+  #locate(): Promise<void> {
     this.#state = { kind: "locating" };
-    let location: ActorLocation;
-    try {
-      location = await this.link.directory.locate(this.info);
-    } catch (error) {
-      return this.#die(this.link.values.describe(error));
-    }
-    if (location.state === "dead") {
-      return this.#die(this.link.values.describe(actorDeath(this.info, location.cause)));
-    }
-    const { target, hostId, incarnation } = location;
-    let unreached: Error | undefined;
-    const session = await this.link.session(hostId).catch((error: Error) => {
-      unreached = error;
-      return undefined;
+    return this.queues.during(async () => {
+      let location: ActorLocation;
+      try {
+        location = await this.link.directory.locate(this.info);
+      } catch (error) {
+        return this.#die(this.link.values.describe(error));
+      }
+      if (location.state === "dead") {
+        return this.#die(this.link.values.describe(actorDeath(this.info, location.cause)));
+      }
+      const { target, hostId, incarnation } = location;
+      let unreached: Error | undefined;
+      const session = await this.link.session(hostId).catch((error: Error) => {
+        unreached = error;
+        return undefined;
+      });
+      if (unreached !== undefined && !(await this.#questions.endsSoon(incarnation))) {
+        // Each call that waits has used up a try.
+        const failure = this.link.values.describe(outOfReach(this.info, unreached));
+        if (this.queues.useTry(failure)) return this.#locate();
+        this.#state = { kind: "unreached" };
+        return;
+      }
+      if (session === undefined || !session.isOpen) {
+        return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
+      }
+      if (this.#isRetired) {
+        this.#state = { kind: "unreached" };
+        return;
+      }
+      // By another name (getIfExists) the actor may have other options than those known here: only
+      // the least concurrency is sure to need no credit.
+      const concurrency = target === this.info.actorId ? totalConcurrency(this.info) : 1;
+      const place = { session, target, incarnation, concurrency };
+      const life = new ActorLife(place, (reason) => {
+        void this.#afterLoss({ session, incarnation, reason, calls: [] });
+      });
+      this.#state = { kind: "ready", life };
+      this.#drainAll();
     });
-    if (unreached !== undefined && !(await this.#questions.endsSoon(incarnation))) {
-      // Each call that waits has used up a try.
-      const failure = this.link.values.describe(outOfReach(this.info, unreached));
-      if (this.#queues.useTry(failure)) return this.#locate();
-      this.#state = { kind: "unreached" };
-      return;
-    }
-    if (session === undefined || !session.isOpen) {
-      return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
-    }
-    if (this.#isRetired) {
-      this.#state = { kind: "unreached" };
-      return;
-    }
-    // By another name (getIfExists) the actor may have other options than those known here: only
-    // the least concurrency is sure to need no credit.
-    const concurrency = target === this.info.actorId ? totalConcurrency(this.info) : 1;
-    const place = { session, target, incarnation, concurrency };
-    const life = new ActorLife(place, (reason) => {
-      void this.#afterLoss({ session, incarnation, reason, calls: [] });
-    });
-    this.#state = { kind: "ready", life };
-    this.#drainAll();
   }
 
   /** @param locating it was never reached in that life, and is located again */
@@ -317,7 +305,7 @@ export class ActorClient implements CallOwner {
   #die(failure: FailureData): void {
     if (this.#state.kind === "ready") this.#state.life.leave();
     this.#state = { kind: "dead", failure };
-    this.#queues.fail(failure);
+    this.queues.fail(failure);
     this.#returning.fail(failure);
   }
 }

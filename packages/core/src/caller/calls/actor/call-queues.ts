@@ -9,6 +9,21 @@ export class CallQueues {
   #groups: Map<string, Fifo<Call>> | undefined;
   /** Calls to an unordered actor whose arguments are not ready. */
   #parked: Set<Call> | undefined;
+  #search: Promise<void> | undefined;
+
+  /** @param find looks for the actor's place; its calls were sent there then, or cannot be */
+  async during(find: () => Promise<void>): Promise<void> {
+    const search = find();
+    this.#search = search;
+    await search;
+    if (this.#search === search) this.#search = undefined;
+  }
+
+  /** Resolves when none of the calls waits for the actor's place; undefined: none does. */
+  get placed(): Promise<void> | undefined {
+    for (const queue of this.all()) if (queue.peek() !== undefined) return this.#search;
+    return undefined;
+  }
 
   of(group: string | undefined): Fifo<Call> {
     if (group === undefined) return this.#queue;
@@ -23,12 +38,6 @@ export class CallQueues {
 
   all(): Iterable<Fifo<Call>> {
     return [this.#queue, ...(this.#groups?.values() ?? [])];
-  }
-
-  /** Whether no call stands in a queue. */
-  get isEmpty(): boolean {
-    for (const queue of this.all()) if (queue.peek() !== undefined) return false;
-    return true;
   }
 
   *calls(): Iterable<Call> {
