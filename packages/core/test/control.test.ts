@@ -13,6 +13,7 @@ import {
 import { LogLines } from "../src/runtime/observe/kept-log-lines.ts";
 import { type Channel } from "../src/transport/channel.ts";
 import { dial } from "../src/transport/link/dial.ts";
+import { eventually } from "../../../test/fixtures/eventually.ts";
 
 describe("lines that are kept", () => {
   const texts = (lines: LogLines, from = 0): readonly string[] =>
@@ -127,7 +128,7 @@ describe("the socket", () => {
     await writeFile(file, "");
     vi.stubEnv("RAYLING_CONTROL_DIRECTORY", join(file, "drivers"));
     await start();
-    await vi.waitFor(() => expect(warnings).toHaveLength(1));
+    await eventually(() => expect(warnings).toHaveLength(1));
     await shutdown();
     expect(warnings).toEqual([expect.stringMatching(/cannot be opened.*ENOTDIR/)]);
     vi.stubEnv("RAYLING_CONTROL_DIRECTORY", directory);
@@ -137,7 +138,7 @@ describe("the socket", () => {
     await rm(path);
     await mkdir(path);
     await shutdown();
-    await vi.waitFor(() => expect(warnings).toHaveLength(2));
+    await eventually(() => expect(warnings).toHaveLength(2));
     process.off("warning", onWarning);
     expect(warnings[1]).toContain(`the files of the control socket ${path} cannot be removed`);
     await rm(path, { recursive: true });

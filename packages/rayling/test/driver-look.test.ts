@@ -1,7 +1,8 @@
 /** `rayling get`, `kill`, `list --columns` and `status --watch` on a real driver. */
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { inProcess, shown, start } from "./command.ts";
 import { driver, json, ownDirectory, sharedDriver } from "./driver.ts";
+import { eventually } from "../../../test/fixtures/eventually.ts";
 
 beforeEach(() => ownDirectory());
 const bare = { isolation: "shared" } as const;
@@ -85,7 +86,7 @@ test("kill ends an actor for good, and says who asked for it; a dead one is refu
     code: 0,
     stdout: `the actor ${id} (Grader) was killed\n`,
   });
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { actors: rows } = (await json("get", id)) as { readonly actors: readonly unknown[] };
     expect(rows).toMatchObject([
       {

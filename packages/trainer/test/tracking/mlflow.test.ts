@@ -7,6 +7,7 @@ import type { Report } from "../../src/tracking/delivery.ts";
 import { mlflowKey } from "../../src/tracking/mlflow/mlflow-keys.ts";
 import { mlflowServer } from "./mlflow-server.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
+import { eventually } from "../../../../test/fixtures/eventually.ts";
 
 interface Joinable extends Report {
   readonly steps: readonly number[];
@@ -93,7 +94,7 @@ test("a server that is away for a while loses nothing, with one warning", async 
   server.answerWith = () => (left-- > 0 ? 503 : undefined);
   const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
   for (let step = 1; step <= 20; step += 1) tracking.log({ loss: step }, step);
-  await vi.waitFor(() => expect(server.metrics.get("loss 20")).toBe(20));
+  await eventually(() => expect(server.metrics.get("loss 20")).toBe(20));
   await tracking.close();
   expect(server.metrics.size).toBe(20);
   expect(server.statuses).toEqual(["FINISHED"]);
@@ -122,9 +123,9 @@ test("a report that the server fails on holds no other back, and is sent again",
   const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
   for (const step of [0, 1]) tracking.generations(step, [{ input: "1+1", output: "2", score: 1 }]);
   for (let step = 1; step <= 5; step += 1) tracking.log({ loss: step }, step);
-  await vi.waitFor(() => expect(server.metrics.get("loss 5")).toBe(5));
+  await eventually(() => expect(server.metrics.get("loss 5")).toBe(5));
   server.answerWith = (path) => (path.endsWith("val_step1.json") ? 500 : undefined);
-  await vi.waitFor(() => expect(server.artifacts.size).toBe(1));
+  await eventually(() => expect(server.artifacts.size).toBe(1));
   await tracking.close();
   expect(server.statuses).toEqual(["FINISHED"]);
   expect(warnings.map(({ message }) => message)).toEqual([
@@ -144,9 +145,9 @@ test.each([200, 404])(
     tracking.log({ loss: 1 }, 1);
     tracking.generations(1, [{ input: "1+1", output: "2", score: 1 }]);
     const warned = [expect.stringMatching(/is not MLflow's: <html><title>Sign in/) as string];
-    await vi.waitFor(() => expect(warnings.map(({ message }) => message)).toEqual(warned));
+    await eventually(() => expect(warnings.map(({ message }) => message)).toEqual(warned));
     server.answerWith = undefined;
-    await vi.waitFor(() => expect([server.metrics.size, server.artifacts.size]).toEqual([1, 1]));
+    await eventually(() => expect([server.metrics.size, server.artifacts.size]).toEqual([1, 1]));
     let left = 1;
     server.answerWith = (path) => (path.endsWith("update") && left-- > 0 ? page : undefined);
     await tracking.close();
@@ -237,7 +238,7 @@ test("what finds no place while the server is away is counted", async () => {
   const options = { trackingUri: server.uri, maxKept: 3 };
   const { tracking, warnings } = await opened(await runFolder(), options);
   for (let step = 1; step <= 5; step += 1) tracking.log({ loss: step }, step);
-  await vi.waitFor(() => expect(warnings.map(String).join()).toContain("more than 3 values wait"));
+  await eventually(() => expect(warnings.map(String).join()).toContain("more than 3 values wait"));
   server.answerWith = undefined;
   await tracking.close();
   expect(server.metrics.size).toBe(3);
@@ -278,7 +279,7 @@ test("an hour of steps that waited for the server is a few requests, each value 
   server.answerWith = () => 503;
   const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
   tracking.log({ a: 1, b: 1 }, 1);
-  await vi.waitFor(() => expect(warnings).toHaveLength(1));
+  await eventually(() => expect(warnings).toHaveLength(1));
   for (let step = 2; step <= 3600; step += 1) tracking.log({ a: step, b: step }, step);
   server.answerWith = undefined;
   server.paths.length = 0;
