@@ -4,7 +4,7 @@ import { Packr } from "msgpackr/pack";
 import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { fromFailure, toFailure } from "../src/protocol/failure.ts";
-import { RaySystemError } from "../src/shared/errors.ts";
+import { RaySystemError, UnserializableException } from "../src/shared/errors.ts";
 
 const codec = new Codec({
   isReference: () => false,
@@ -50,6 +50,25 @@ describe("an error payload from a peer", () => {
       expect(error.name).toBe(name);
     },
   );
+
+  test("whose class cannot be used here still says what it said, and why it is no instance", () => {
+    const origin = { moduleUrl: "file:///errors.js", exportName: "Touchy", name: "Touchy" };
+    const payload = { ...toFailure(new RangeError("outside"), { encodable: () => true }), origin };
+    const error = fromFailure(payload, () => ({
+      get prototype(): object {
+        throw new Error("not here");
+      },
+    }));
+    expect(error).toBeInstanceOf(UnserializableException);
+    expect(error).toMatchObject({
+      code: "UNSERIALIZABLE_EXCEPTION",
+      message: "RangeError: outside",
+      originalName: "RangeError",
+      originalMessage: "outside",
+      cause: { message: "not here" },
+    });
+    expect(error.stack).toContain("failure.test.ts");
+  });
 
   test("has the fields that it came with as its own, whatever they are called", () => {
     const fields = JSON.parse('{"__proto__":{"polluted":1},"constructor":2,"code":"X"}') as object;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { WriteStream } from "node:tty";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
-import { loadTrainerConfig } from "@rayling/trainer/config";
+import { epochsOf, loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CliError, firstErrorOf } from "../src/cli/cli-error.ts";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
@@ -223,8 +223,10 @@ test("the first line of a scoring says that a baseline follows, and why", () => 
 });
 
 test("the first line of a training names the task or the data, and says what its schedule is", () => {
-  const first = (...overrides: string[]): string =>
-    introductionOf(loadTrainerConfig({ name: "grpo", folder: undefined, overrides }));
+  const first = (...overrides: string[]): string => {
+    const config = loadTrainerConfig({ name: "grpo", folder: undefined, overrides });
+    return introductionOf(config, epochsOf(config.trainer));
+  };
   expect(first()).toBe(
     "Training the policy tiny on the task arithmetic by grpo, schedule sync (each step waits for all of its rewards): 425 supervised steps, then 1 epoch, with a validation each 25 steps. Ctrl-C stops it.",
   );

@@ -7,6 +7,7 @@ import { treeOf, yamlValue } from "@rayling/config-tree";
 import * as ray from "@rayling/core";
 import {
   drawsValidation,
+  epochsOf,
   loadTrainerConfig,
   planText,
   printConfig,
@@ -68,7 +69,7 @@ async function train(
 ): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
-  introduceTraining(config);
+  introduceTraining(config, epochsOf(config.trainer));
   const { warmStartSteps, task } = config.rayling;
   if (warmStartSteps > 0 && task === null) {
     tell(

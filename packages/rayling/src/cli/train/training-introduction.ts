@@ -2,7 +2,6 @@
 import type { WriteStream } from "node:tty";
 import { wrapped } from "@rayling/core/terminal";
 import type { ScheduleName } from "@rayling/trainer";
-import { epochsOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import { plain, tell } from "../output/output.ts";
 import { shortPath } from "../output/short-path.ts";
@@ -16,9 +15,13 @@ export const scheduleWords: Readonly<Record<ScheduleName, string>> = {
   streaming: "rewards begin with each rollout, updates with groups that are judged",
 };
 
-/** Says what goes on until the first step. */
-export function introduceTraining(config: TrainerConfig): void {
-  tell(`${wrapped(plain(introductionOf(config)), process.stderr).join("\n")}\n`);
+/**
+ * Says what goes on until the first step.
+ *
+ * @param epochs that end the training at the latest; null: its steps alone do
+ */
+export function introduceTraining(config: TrainerConfig, epochs: number | null): void {
+  tell(`${wrapped(plain(introductionOf(config, epochs)), process.stderr).join("\n")}\n`);
 }
 
 /**
@@ -40,10 +43,12 @@ export function stepWords(stream: WriteStream, isGreedy: boolean): string[] {
   return wrapped(`In the lines of steps: ${words.join("; ")}.`, stream);
 }
 
-export function introductionOf({ algorithm, data, rayling, trainer }: TrainerConfig): string {
+export function introductionOf(
+  { algorithm, data, rayling, trainer }: TrainerConfig,
+  epochs: number | null,
+): string {
   const { totalTrainingSteps: steps, testFreq } = trainer;
   const { policy, schedule, task, warmStartSteps } = rayling;
-  const epochs = epochsOf(trainer);
   const length = [
     ...(steps === null ? [] : [many(steps, "step")]),
     ...(epochs === null ? [] : [many(epochs, "epoch")]),
