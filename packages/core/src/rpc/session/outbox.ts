@@ -3,8 +3,8 @@
  *
  * A batch leaves at the end of the turn, or earlier when it is big or the turn takes long, so that
  * the other side starts while this one still works. A message that nothing else is about to follow
- * leaves at once, because the caller may go on with work of its own: a call while no other one is
- * out, unless the calls before it came together, and any message after a pause.
+ * leaves at once, because the caller may go on with work of its own: a call while no other call is
+ * unanswered, unless the calls before it came together, and any message after a pause.
  */
 import { BatchWriter } from "../../protocol/frames/batch-writer.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -48,7 +48,7 @@ export class Outbox {
   /**
    * Returns the bytes of the message.
    *
-   * @param isAlone whether it is a call, and no other one is out
+   * @param isAlone whether it is a call, and no other call is unanswered
    */
   send(message: Message, isAlone: boolean = false): number {
     const bytes = this.#writer.write(message);

@@ -115,9 +115,10 @@ export class Incarnation {
       const error = caller.values.codec.reviveFailure(created.failure);
       const message = `${failedStep[created.kind]}: ${error.name}: ${error.message}`;
       const cause: DeathCause = { kind: created.kind, message, error };
-      // A constructor may have called other actors before it threw.
+      // A constructor may have called other actors before it threw. How its host ends after that
+      // is no cause any more.
       this.endAfterGrace(cause);
-      await slot.leave(cause);
+      await slot.leave(cause).catch(() => slot.end(cause));
       return cause;
     } catch (error) {
       const cause = causeOfStart(error);
