@@ -80,6 +80,8 @@ export class LimiterClient {
   #count = 0;
   /** How often it has registered at the limiter. */
   #epoch = 0;
+  /** Messages that the limiter may not have heard. */
+  readonly #sent: Set<Promise<void>> = new Set();
   #isFlushScheduled = false;
   #isOpening = false;
   #opened: Promise<void> = Promise.resolve();
@@ -177,7 +179,10 @@ export class LimiterClient {
     // Most calls are over by now: their reports go with their leases.
     const goingOn = answered.filter(({ id }) => this.#held.has(id));
     const reports = [...goingOn.map((lease) => lease.reported()), ...over];
-    if (asked.size + reports.length > 0) void this.#update([...asked], reports, goingOn);
+    if (asked.size + reports.length === 0) return;
+    const sent = this.#update([...asked], reports, goingOn);
+    this.#sent.add(sent);
+    void sent.finally(() => this.#sent.delete(sent));
   }
 
   async #update(
@@ -185,14 +190,15 @@ export class LimiterClient {
     over: readonly CallReport[],
     goingOn: readonly HeldLease[],
   ): Promise<void> {
-    const error = await this.#hear(() =>
+    const { isHeard, error } = await this.#hear(() =>
       this.#limiter.update.remote(this.#holder, this.#epoch, asked, over),
     );
-    if (error instanceof ray.ActorUnavailableError) {
+    if (isHeard) return;
+    if (error === undefined || error instanceof ray.ActorUnavailableError) {
       this.#news.over.unshift(...over);
-      // A restarted limiter hears of them when it knows their leases.
+      // A limiter that does not know the holder hears of them when it knows their leases.
       this.#news.answered.push(...goingOn);
-    } else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
+    } else for (const [id] of asked) this.#take(id)?.failed(error);
   }
 
   /** Asks for grants until the end, which also shows the limiter that this holder is alive. */
@@ -205,19 +211,18 @@ export class LimiterClient {
 
   /**
    * Takes the grants of an answer. Registers again if the limiter does not know this holder, or if
-   * the call failed; returns the error of a call that failed.
+   * the call failed: then it may not have heard what was said.
    */
-  async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<unknown> {
-    if (this.#ended !== undefined) return undefined;
+  async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<Heard> {
     try {
       const granted = await ray.get(ask(), PATIENT);
       if (granted === undefined) this.#open();
       else for (const one of granted) this.#grant(one);
-      return undefined;
+      return { isHeard: granted !== undefined };
     } catch (error) {
       if (isFinal(error)) this.#end(error);
       else this.#open();
-      return error;
+      return { isHeard: false, error };
     }
   }
 
@@ -252,8 +257,9 @@ export class LimiterClient {
   /** Registers with all leases and all calls that wait. */
   async #openUntilDone(): Promise<void> {
     for (;;) {
-      // Also a pause where an attempt has failed at once.
-      await turn();
+      // Also a pause where an attempt has failed at once. A call that is over without its report
+      // would count as not sent.
+      await Promise.all([turn(), ...this.#sent]);
       if (this.#ended !== undefined) throw this.#ended.error;
       const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
       const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
@@ -275,6 +281,7 @@ export class LimiterClient {
         return;
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) throw error;
+        this.#news.over.unshift(...over);
       }
     }
   }
@@ -286,6 +293,12 @@ export class LimiterClient {
     this.#opened.catch(() => undefined);
     for (const id of this.#waiting.keys()) this.#take(id)?.failed(reason);
   }
+}
+
+interface Heard {
+  readonly isHeard: boolean;
+  /** Of a call that failed. */
+  readonly error?: unknown;
 }
 
 interface News {

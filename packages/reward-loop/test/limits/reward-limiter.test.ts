@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import * as ray from "@rayling/core";
 import { RewardLimiter, RewardLoopManager, rewardLimiterOf } from "@rayling/reward-loop";
 import type { LimiterState, RewardLimiterSettings } from "@rayling/reward-loop";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
 import { RelayActor } from "../fixtures/relay.ts";
@@ -323,30 +323,51 @@ test("connections that break keep nobody waiting, and lose no lease", async () =
     .toMatchObject({ inFlight: 0, waiting: 0 });
 });
 
-test("what a report said is not lost with its connection", async () => {
+describe("what a report said is not lost", () => {
   const settings = { concurrency: 5 };
-  const { limiter } = limited(settings);
-  const relay = RelayActor.options({ maxRestarts: -1, maxConcurrency: 100 }).remote(limiter);
-  let isDown = false;
-  // A call of a relay that has ended by then.
-  const way = by((method, args) => {
-    const ref = relay.call.remote(isDown ? "nextGrants" : method, isDown ? ["nobody", 0] : args);
-    if (isDown) void ray.kill(relay, { noRestart: false });
-    isDown = false;
-    return ref;
+  const refused = { outcome: "refused", tokens: 0 } as const;
+
+  test("with its connection", async () => {
+    const { limiter } = limited(settings);
+    const relay = RelayActor.options({ maxRestarts: -1, maxConcurrency: 100 }).remote(limiter);
+    let isDown = false;
+    const way = by((method, args) => {
+      if (!isDown) return relay.call.remote(method, args);
+      isDown = false;
+      const ref = relay.lost.remote();
+      void ray.kill(relay, { noRestart: false });
+      return ref;
+    });
+    const client = new LimiterClient(way, "one", settings);
+    const [lease, goingOn] = [await client.acquire({}), await client.acquire({})];
+    const state = (): Promise<LimiterState> => ray.get(limiter.state.remote());
+    isDown = true;
+    lease.release(refused);
+    await expect.poll(state).toMatchObject({ inFlight: 1, refused: 1 });
+    isDown = true;
+    goingOn.answered(refused);
+    goingOn.answered(refused);
+    await expect.poll(state).toMatchObject({ inFlight: 1, refused: 2 });
+    goingOn.release(refused);
+    await expect.poll(state).toMatchObject({ inFlight: 0, refused: 2 });
   });
-  const client = new LimiterClient(way, "one", settings);
-  const [lease, goingOn] = [await client.acquire({}), await client.acquire({})];
-  const state = (): Promise<LimiterState> => ray.get(limiter.state.remote());
-  isDown = true;
-  lease.release({ outcome: "refused", tokens: 0 });
-  await expect.poll(state).toMatchObject({ inFlight: 1, refused: 1 });
-  isDown = true;
-  goingOn.answered({ outcome: "refused", tokens: 0 });
-  goingOn.answered({ outcome: "refused", tokens: 0 });
-  await expect.poll(state).toMatchObject({ inFlight: 1, refused: 2 });
-  goingOn.release({ outcome: "refused", tokens: 0 });
-  await expect.poll(state).toMatchObject({ inFlight: 0, refused: 2 });
+
+  test("on a limiter that does not know its holder any more", async () => {
+    const { limiter } = limited(settings);
+    let isForgotten = false;
+    const way = telling(limiter, () => {
+      if (isForgotten) void limiter.leave.remote("one");
+      isForgotten = false;
+    });
+    const client = new LimiterClient(way, "one", settings);
+    const state = (): Promise<LimiterState> => ray.get(limiter.state.remote());
+    const goingOn = await client.acquire({});
+    isForgotten = true;
+    goingOn.answered(refused);
+    await expect.poll(state).toMatchObject({ inFlight: 1, refused: 1 });
+    goingOn.release(refused);
+    await expect.poll(state).toMatchObject({ inFlight: 0, refused: 1 });
+  });
 });
 
 test("who gives up many at once makes room for none of them", async () => {
