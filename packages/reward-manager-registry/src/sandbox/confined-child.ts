@@ -13,6 +13,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Readable } from "node:stream";
 import { killGroup } from "../values/processes.ts";
@@ -23,10 +24,12 @@ export interface ChildRequest {
   readonly env: Readonly<Record<string, string>>;
   /** The file that is its standard input: a file can also be opened by name. */
   readonly stdinPath: string;
-  /** The limit of processor time, in whole seconds. */
-  readonly cpuSeconds: number;
-  /** The limit of elapsed time, in ms. */
-  readonly wallMs: number;
+  /** The limit of processor time, in whole seconds; undefined: it has none, or sets it itself. */
+  readonly cpuSeconds: number | undefined;
+  /** The limit of elapsed time, in ms; undefined: none. */
+  readonly wallMs: number | undefined;
+  /** Its folder, which is removed where this process ends before it. */
+  readonly folder: string;
   /** The limit of writable memory. Only Linux enforces it. */
   readonly dataMb: number;
   /** The limit of address space, shared mappings included; undefined: no limit. */
@@ -36,9 +39,12 @@ export interface ChildRequest {
   /** The file that it finds open as file descriptor 6. */
   readonly filterPath?: string | undefined;
   /** Talks to it over file descriptor 3. Default: its output there is collected. */
-  readonly talk?: ((channel: Duplex) => void) | undefined;
+  readonly talk?: ((channel: Duplex, hold: Hold) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** Whether this process goes on for as long as the child does. It does so at first. */
+export type Hold = (isHeld: boolean) => void;
 
 export interface ChildEnd {
   readonly reason: "ended" | "timeout" | "output-limit";
@@ -74,7 +80,8 @@ const longestTimerMs = 2 ** 31 - 1;
  * A limit that the shell cannot set ends the run, unless a stricter one holds already. Other
  * systems than Linux may lack those of memory.
  *
- * The watching process ends the whole group when this end of file descriptor 4 closes.
+ * The watching process ends the whole group when this end of file descriptor 4 closes, and removes
+ * the folder.
  */
 const limited = `
 limit() {
@@ -85,17 +92,20 @@ limit() {
   echo "the shell sets no ulimit $1 of $2" >&2
   exit 125
 }
-limit -c 0; limit -t "$1"; limit -f "$2"; limit -n 256; limit -d "$3"
+limit -c 0; limit -f "$2"; limit -n 256; limit -d "$3"
+[ "$1" = 0 ] || limit -t "$1"
 [ "$4" = 0 ] || limit -v "$4"
-shift 4
-(cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- 5>&- 6<&- &
+folder=$5
+shift 5
+(cat <&4; kill -KILL $$; cd /; rm -rf -- "$folder"; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- 5>&- 6<&- &
 exec "$@" 4<&-`;
 
 /**
  * Runs a child. Rejects with the error of a shell that cannot start, and with the signal's reason.
  */
 export function runConfined(request: ChildRequest): Promise<ChildEnd> {
-  const { command, cwd, env, cpuSeconds, dataMb, addressMb = 0, filterPath, signal } = request;
+  const { command, cwd, env, cpuSeconds = 0, dataMb, addressMb = 0 } = request;
+  const { filterPath, folder, signal } = request;
   signal?.throwIfAborted();
   const limits = [cpuSeconds, fileBlocks, dataMb * 1024, addressMb * 1024].map(String);
   const files: number[] = [];
@@ -106,7 +116,7 @@ export function runConfined(request: ChildRequest): Promise<ChildEnd> {
     if (filterPath !== undefined) files.push(openSync(filterPath, "r"));
     const [stdin = "ignore", filter = "ignore"] = files;
     const covered = coverInherited(files);
-    child = spawn("sh", ["-c", limited, "sh", ...limits, ...command], {
+    child = spawn("sh", ["-c", limited, "sh", ...limits, folder, ...command], {
       cwd,
       env,
       detached: true,
@@ -115,8 +125,7 @@ export function runConfined(request: ChildRequest): Promise<ChildEnd> {
   } finally {
     for (const file of files) closeSync(file);
   }
-  const wallMs = Math.min(request.wallMs, longestTimerMs);
-  return endOf(child, { ...request, wallMs }, startedAt);
+  return endOf(child, request, startedAt);
 }
 
 /**
@@ -158,7 +167,8 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       killGroup(child.pid);
     };
     // Events that happened while this thread was busy are handled before the child counts as late.
-    const timer = setTimeout(() => setImmediate(() => exit ?? end("timeout")), wallMs);
+    const late = (): void => void setImmediate(() => exit ?? end("timeout"));
+    const timer = wallMs === undefined ? undefined : setTimeout(late, atMost(wallMs));
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
     const tooMuch = (): void => end("output-limit");
@@ -167,17 +177,17 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     const channel = pipeOf(child.stdio[3]);
     const reported =
       talk === undefined ? new Collected(channel, maxOutputBytes, tooMuch) : undefined;
-    if (talk !== undefined) talk(channel);
+    if (talk !== undefined) talk(channel, (isHeld) => hold(child, isHeld));
     const stdio: readonly unknown[] = child.stdio;
     const reached = new Collected(pipeOf(stdio[5]), maxReachedBytes);
     const all = [stdout, stderr, reached, ...(reported === undefined ? [] : [reported])];
     child.stdio[4]?.on("error", () => undefined);
 
-    let late: NodeJS.Timeout | undefined;
+    let lingering: NodeJS.Timeout | undefined;
     let exit: Pick<ChildEnd, "exitCode" | "signal" | "durationMs"> | undefined;
     const over = (): void => {
       clearTimeout(timer);
-      clearTimeout(late);
+      clearTimeout(lingering);
       signal?.removeEventListener("abort", abort);
       for (const stream of child.stdio) stream?.destroy();
     };
@@ -192,7 +202,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     const linger = (lingers: number, before: number): void => {
       const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
       if (bytes === before || lingers === mostLingers) return settle();
-      late = setTimeout(() => linger(lingers + 1, bytes), lingerMs);
+      lingering = setTimeout(() => linger(lingers + 1, bytes), lingerMs);
     };
     child.once("error", (error) => {
       over();
@@ -207,6 +217,17 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       void Promise.all(all.map(({ ended }) => ended)).then(settle);
     });
   });
+}
+
+/** Returns the limit, or what a timer can wait for. */
+export function atMost(ms: number): number {
+  return Math.min(ms, longestTimerMs);
+}
+
+function hold(child: ChildProcess, isHeld: boolean): void {
+  const name = isHeld ? "ref" : "unref";
+  child[name]();
+  for (const stream of child.stdio) if (stream instanceof Socket) stream[name]();
 }
 
 /** The output of a stream so far; output above the limit is dropped. */

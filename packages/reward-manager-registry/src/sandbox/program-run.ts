@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { SandboxUnavailableError } from "../errors.ts";
 import { removeWritten, runConfined } from "./confined-child.ts";
-import type { ChildEnd } from "./confined-child.ts";
+import type { ChildEnd, Hold } from "./confined-child.ts";
 import type { Isolation } from "./isolation/isolation.ts";
 import { endMarked, newMark } from "./leftovers.ts";
 import type { Mark } from "./leftovers.ts";
@@ -32,7 +32,7 @@ export interface RunRequest {
   readonly isolation: Isolation;
   readonly runtimes: Runtimes;
   readonly limits: RunLimits;
-  readonly talk?: ((channel: Duplex) => void) | undefined;
+  readonly talk?: ((channel: Duplex, hold: Hold, folder: string) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -69,10 +69,12 @@ export async function runProgram(request: RunRequest): Promise<ChildEnd> {
 async function runPrepared(
   folder: string,
   { files, command, view, isFiltered, ownMb, mappedMb }: Preparation,
-  { stdin, isolation, limits, talk, signal, mark }: RunRequest & { readonly mark: Mark },
+  { part, stdin, isolation, limits, talk, signal, mark }: RunRequest & { readonly mark: Mark },
 ): Promise<ChildEnd> {
-  const { timeoutMs, memoryLimitMb, maxOutputBytes } = limits;
-  const wrapping = isolation.wrap({ command, folder, view });
+  const { memoryLimitMb, maxOutputBytes } = limits;
+  // It has no end; those of the programs that it forks are its own to set.
+  const isServer = part.kind === "forks";
+  const wrapping = isolation.wrap({ command, folder, view, isFiltered });
   const hasFilter = isFiltered || wrapping.filter !== undefined;
   const at = (name: string): string => join(folder, name);
   for (const name of ["code", "scratch", "root", ...(wrapping.folders ?? [])]) {
@@ -88,20 +90,26 @@ async function runPrepared(
   await Promise.all(Object.entries(written).map(([name, text]) => writeFile(at(name), text)));
   return runConfined({
     command: wrapping.command,
+    folder,
     cwd: at("scratch"),
     env: { ...environment(isolation.places(folder).scratch), ...mark },
     stdinPath: at("code/stdin.txt"),
-    cpuSeconds: cpuSecondsOf(limits),
-    wallMs: 2 * timeoutMs,
+    cpuSeconds: isServer ? undefined : cpuSecondsOf(limits),
+    wallMs: isServer ? undefined : wallMsOf(limits),
     dataMb: memoryLimitMb + ownMb,
     // The filter refuses what this limit prevents, and address space exceeds memory: libraries take
     // gigabytes of it.
     addressMb: mappedMb === undefined || hasFilter ? undefined : memoryLimitMb + ownMb + mappedMb,
     maxOutputBytes,
     filterPath: wrapping.filter === undefined ? undefined : at(wrapping.filter),
-    talk,
+    talk: talk && ((channel, hold) => talk(channel, hold, folder)),
     signal,
   });
+}
+
+/** Returns the limit of a program's elapsed time, in ms. */
+export function wallMsOf({ timeoutMs }: RunLimits): number {
+  return 2 * timeoutMs;
 }
 
 /** Returns at most what each shell takes: 68 years. */
@@ -127,7 +135,8 @@ function environment(scratch: string): Readonly<Record<string, string>> {
   };
 }
 
-function problemOf({ exitCode, signal, stderr }: ChildEnd, { name }: Isolation): string {
+/** Returns what kept a program from its beginning. */
+export function problemOf({ exitCode, signal, stderr }: ChildEnd, { name }: Isolation): string {
   const said = stderr.trim().split("\n").slice(-3).join(" ") || "it said nothing";
   const how = signal === null ? `code ${exitCode}` : signal;
   return `isolation by ${name} ended with ${how} before the program began: ${said}`;

@@ -20,11 +20,12 @@ export type ProgramLanguage = "python" | "javascript";
 
 /**
  * A process's use of the code: run it as a whole, or one function of it; run it and serve the
- * judge; or judge, when the code is lines of a test.
+ * judge; judge, when the code is lines of a test; or fork processes that run what comes later.
  */
 export type ProgramPart =
   | { readonly kind: "script" | "server" | "judge" }
-  | { readonly kind: "function"; readonly name: string };
+  | { readonly kind: "function"; readonly name: string }
+  | { readonly kind: "forks"; readonly maxOutputBytes: number; readonly cpuSeconds: number };
 
 /** The files of a run's code folder, and the command that starts it. */
 export interface Preparation {
@@ -70,6 +71,7 @@ const pythonTexts: Readonly<Record<ProgramPart["kind"], string>> = {
   function: pythonRunner,
   server: pythonServer,
   judge: pythonJudge,
+  forks: pythonRunner,
 };
 
 export class Runtimes {
@@ -91,16 +93,15 @@ export class Runtimes {
     const { code, part, places, isolation } = request;
     const { executable, readable } = await this.#findPython();
     const view = await this.#view(readable);
-    const confinement = isolation.confinement(places, view);
+    const confinement = isolation.confinement(places, view, "python");
     const runner = join(places.code, "runner.py");
-    const name = part.kind === "function" ? [part.name] : [];
     return {
       files: {
         "program.py": code,
         "runner.py": pythonTexts[part.kind],
         "confinement.json": JSON.stringify(confinement),
       },
-      command: [executable, ...pythonFlags, runner, ...name],
+      command: [executable, ...pythonFlags, runner, ...argumentsOf(part)],
       view,
       isFiltered: confinement.filter !== undefined,
       ownMb: 32,
@@ -112,7 +113,7 @@ export class Runtimes {
   async #prepareJavaScript(request: PreparationRequest): Promise<Preparation> {
     const { code, part, places, isolation, memoryLimitMb } = request;
     const { main, program } = javascriptParts(code, part);
-    const { filter, landlock } = isolation.confinement(places, []);
+    const { filter, landlock } = isolation.confinement(places, [], "javascript");
     const python =
       filter === undefined && landlock === undefined ? undefined : await this.#pythonIfThere();
     if (python === undefined && landlock !== undefined) {
@@ -141,7 +142,7 @@ export class Runtimes {
         "caller.mjs": javascriptCaller,
         "program.js": program,
         "launcher.py": pythonLauncher,
-        "confinement.json": JSON.stringify(isolation.confinement(places, view)),
+        "confinement.json": JSON.stringify(isolation.confinement(places, view, "javascript")),
       },
       command: python === undefined ? node : [python.executable, ...launching, ...node],
       view,
@@ -184,6 +185,17 @@ async function findPython(): Promise<Python> {
   }
 }
 
+function argumentsOf(part: ProgramPart): string[] {
+  switch (part.kind) {
+    case "function":
+      return ["function", part.name];
+    case "forks":
+      return ["serve", String(part.maxOutputBytes), String(part.cpuSeconds)];
+    default:
+      return [part.kind];
+  }
+}
+
 function javascriptParts(code: string, part: ProgramPart): { main: string; program: string } {
   switch (part.kind) {
     case "script":
@@ -191,6 +203,6 @@ function javascriptParts(code: string, part: ProgramPart): { main: string; progr
     case "function":
       return { main: "caller.mjs", program: code + callable(part.name) };
     default:
-      throw new SandboxUnavailableError("javascript", "its tests are lines of Python");
+      throw new SandboxUnavailableError("javascript", "only Python is judged, or forked");
   }
 }

@@ -9,9 +9,11 @@
 import type { ViewEntry } from "./file-view.ts";
 import { mostProcesses, ownPlaces, scratchBytes } from "./isolation.ts";
 import type { Isolation } from "./isolation.ts";
-import { systemCallFilter } from "./system-call-filter.ts";
+import { confinementBy, systemCallFilter } from "./system-call-filter.ts";
 
 const filter = systemCallFilter(process.arch, "own");
+/** The process that forks programs of Python needs the call that the filter refuses. */
+const filterOfPython = confinementBy(systemCallFilter(process.arch, "processes"));
 
 const { code, scratch } = ownPlaces;
 
@@ -32,8 +34,12 @@ export const bubblewrap: Isolation = {
   name: "bubblewrap",
   endsProcesses: true,
   places: () => ownPlaces,
-  confinement: () => ({ processes: mostProcesses }),
-  wrap({ command, folder, view }) {
+  confinement: (_places, _view, language) => ({
+    processes: mostProcesses,
+    ...(language === "python" ? filterOfPython : {}),
+  }),
+  wrap({ command, folder, view, isFiltered }) {
+    const ofStart = isFiltered ? undefined : filter;
     return {
       command: [
         "bwrap",
@@ -46,12 +52,12 @@ export const bubblewrap: Isolation = {
         ...words(`--size ${scratchBytes} --tmpfs ${scratch}`),
         // The root becomes read-only after all mounts in it.
         ...words(`--remount-ro / --chdir ${scratch}`),
-        ...(filter === undefined ? [] : ["--seccomp", "6"]),
+        ...(ofStart === undefined ? [] : ["--seccomp", "6"]),
         "--",
         ...command,
       ],
-      files: filter === undefined ? {} : { "filter.bpf": filter.bytes },
-      ...(filter === undefined ? {} : { filter: "filter.bpf" }),
+      files: ofStart === undefined ? {} : { "filter.bpf": ofStart.bytes },
+      ...(ofStart === undefined ? {} : { filter: "filter.bpf" }),
     };
   },
 };

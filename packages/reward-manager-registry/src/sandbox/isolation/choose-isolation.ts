@@ -53,7 +53,7 @@ export async function chooseIsolation(
     // oxlint-disable-next-line no-await-in-loop -- the first that is there ends it
     const problem = one === plainProcess ? undefined : await problemOf(attempt(one));
     if (problem === undefined) {
-      const filtersSystemCalls = one !== plainProcess && (one === bubblewrap || hasFilter(one));
+      const filtersSystemCalls = one !== plainProcess && hasFilter(one);
       return { isolation: one, report: { isolation: one.name, filtersSystemCalls, missing } };
     }
     missing.push({ isolation: one.name, problem });
@@ -66,7 +66,8 @@ function problemOf(attempt: Promise<void>): Promise<string | undefined> {
   return attempt.then(() => undefined, messageOf);
 }
 
-function hasFilter(isolation: Isolation): boolean {
-  const { filter } = isolation.confinement(isolation.places("/"), []);
+/** Whether programs of Python set the filter of system calls themselves. */
+export function hasFilter(isolation: Isolation): boolean {
+  const { filter } = isolation.confinement(isolation.places("/"), [], "python");
   return filter !== undefined;
 }

@@ -47,6 +47,8 @@ export interface WrapRequest {
   readonly folder: string;
   /** The visible files of this machine, for a root of its own. */
   readonly view: readonly ViewEntry[];
+  /** Whether the program's own process sets the filter of system calls. */
+  readonly isFiltered: boolean;
 }
 
 export interface Isolation {
@@ -59,7 +61,11 @@ export interface Isolation {
    */
   places(folder: string): Places;
   /** Returns what the program's own process requests from the kernel. */
-  confinement(places: Places, view: readonly ViewEntry[]): KernelConfinement;
+  confinement(
+    places: Places,
+    view: readonly ViewEntry[],
+    language: "python" | "javascript",
+  ): KernelConfinement;
   wrap(request: WrapRequest): Wrapping;
 }
 

@@ -6,16 +6,13 @@
  * whatever privileges it dropped: so /proc is mounted read-only.
  */
 
-import type { KernelConfinement } from "../language/python-confinement.ts";
 import { foldersAround } from "./file-view.ts";
 import type { ViewEntry } from "./file-view.ts";
 import { mostProcesses, ownPlaces, scratchBytes } from "./isolation.ts";
 import type { Isolation } from "./isolation.ts";
-import { systemCallFilter } from "./system-call-filter.ts";
+import { confinementBy, systemCallFilter } from "./system-call-filter.ts";
 
-const filter = systemCallFilter(process.arch, "own");
-const filterOfProcess: KernelConfinement =
-  filter === undefined ? {} : { filter: filter.bytes.toString("hex") };
+const filterOfProcess = confinementBy(systemCallFilter(process.arch, "processes"));
 
 const flags =
   "--user --map-root-user --mount --net --pid --ipc --uts --fork --kill-child=KILL".split(" ");

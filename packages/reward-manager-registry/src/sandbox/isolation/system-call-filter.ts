@@ -8,6 +8,8 @@
  * process sets them before the program runs (language/python-confinement.ts).
  */
 
+import type { KernelConfinement } from "../language/python-confinement.ts";
+
 export interface SystemCallFilter {
   /** `struct sock_filter[]`, little-endian. */
   readonly bytes: Buffer;
@@ -39,11 +41,13 @@ const refused = {
     "name_to_handle_at 303 264, open_by_handle_at 304 265, fanotify_init 300 262, quotactl 179 60, quotactl_fd 443 443",
     "swapon 167 224, swapoff 168 225, reboot 169 142, kexec_load 246 104, kexec_file_load 320 294, acct 163 89, syslog 103 116, vhangup 153 58",
     "init_module 175 105, finit_module 313 273, delete_module 176 106, clock_settime 227 112, clock_adjtime 305 266, adjtimex 159 171",
-    "settimeofday 164 170, sethostname 170 161, setdomainname 171 162, personality 135 92, iopl 172 -, ioperm 173 -, modify_ldt 154 -",
+    "setpgid 109 154, setsid 112 157, settimeofday 164 170, sethostname 170 161, setdomainname 171 162, personality 135 92, iopl 172 -, ioperm 173 -, modify_ldt 154 -",
   ],
-  /** Refused in addition where other processes and the user's files are visible. */
-  shared: [
-    "kill 62 129, tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452",
+  /** Refused in addition where other processes are visible. */
+  signals: ["kill 62 129, tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240"],
+  /** Refused in addition where the user's files are visible. */
+  files: [
+    "chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452",
     "chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88",
     "setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, removexattrat 466 466",
   ],
@@ -101,19 +105,21 @@ type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, valu
 /**
  * Returns undefined for an architecture whose numbers are unknown here.
  *
- * @param sees whether the program sees the processes and files of its user
+ * @param sees whether the program sees processes and files of its user: "own": none;
+ * "processes": the one that started it; "users": all
  */
 export function systemCallFilter(
   architecture: NodeJS.Architecture,
-  sees: "own" | "users",
+  sees: "own" | "processes" | "users",
 ): SystemCallFilter | undefined {
   const known = architectures[architecture];
   if (known === undefined) return undefined;
   const { audit, column, clone, ioctl, mmap, prlimit, tgkill } = known;
-  const isShared = sees === "users";
+  const isShared = sees !== "own";
   const withoutThem = [
     ...numbersOf(refused.always, column),
-    ...(isShared ? numbersOf(refused.shared, column) : []),
+    ...(isShared ? numbersOf(refused.signals, column) : []),
+    ...(sees === "users" ? numbersOf(refused.files, column) : []),
   ];
   const beforeSignal: readonly Instruction[] = [
     [loadWord, 0, 0, architectureAt],
@@ -147,6 +153,14 @@ export function systemCallFilter(
     // The value of an instruction is in its last four bytes.
     processIdAt: isShared ? 8 * (beforeSignal.length + untilId.length) - 4 : undefined,
   };
+}
+
+/** Returns what a process requests to set the filter itself. */
+export function confinementBy(filter: SystemCallFilter | undefined): KernelConfinement {
+  if (filter === undefined) return {};
+  const { bytes, processIdAt } = filter;
+  const placed = processIdAt === undefined ? {} : { processIdAt };
+  return { filter: bytes.toString("hex"), ...placed };
 }
 
 function numbersOf(lines: readonly string[], column: 1 | 2): number[] {

@@ -4,18 +4,12 @@
  * that to the languages, except for the filter of system calls if Python is there to set it.
  */
 
-import type { KernelConfinement } from "../language/python-confinement.ts";
 import type { Isolation, Places } from "./isolation.ts";
-import { systemCallFilter } from "./system-call-filter.ts";
+import { confinementBy, systemCallFilter } from "./system-call-filter.ts";
 
-const filter = process.platform === "linux" ? systemCallFilter(process.arch, "users") : undefined;
-const filterOfProcess: KernelConfinement =
-  filter === undefined
-    ? {}
-    : {
-        filter: filter.bytes.toString("hex"),
-        ...(filter.processIdAt === undefined ? {} : { processIdAt: filter.processIdAt }),
-      };
+const filterOfProcess = confinementBy(
+  process.platform === "linux" ? systemCallFilter(process.arch, "users") : undefined,
+);
 
 /** Files that the languages themselves read: about their own process, the processor and memory. */
 const ofProcesses = ["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"] as const;

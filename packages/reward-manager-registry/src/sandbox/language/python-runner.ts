@@ -2,15 +2,18 @@
  * The Python code around a program: it confines itself (python-confinement.ts says to what), and
  * then runs the program, or one function of it.
  *
- * It starts as `runner.py [name]` in the scratch folder, beside `program.py` and
- * `confinement.json`. Without a name the program runs as a script. With a name the function (or the
- * method of a class Solution) is called with arguments from standard input as JSON, one per line.
+ * It starts in the scratch folder, beside `program.py` and `confinement.json`: as `runner.py
+ * script`, and the program runs as a script; as `runner.py function NAME`, and the function (or the
+ * method of a class Solution) is called with arguments from standard input as JSON, one per line;
+ * or as `runner.py serve`, and it does either in a process of its own for each run that is asked
+ * for (python-fork-server.ts).
  * File descriptor 3 gets { "value": its result }, or { "exit": true } when a script ended by
  * SystemExit, which the program may forge, because it shares the process. File descriptor 5, which
  * closes before the program runs, gets "ready", and " compile-error".
  */
 
 import { pythonConfinement, pythonHooks } from "./python-confinement.ts";
+import { pythonForkServer } from "./python-fork-server.ts";
 import { pythonPeer } from "./python-peer.ts";
 
 /**
@@ -72,10 +75,18 @@ def begun():
     os.write(5, b"ready")
 
 
+KNOWN_NAMES = {}
+
+
+def all_known():
+    if not KNOWN_NAMES:
+        known_names(KNOWN_NAMES)
+    return KNOWN_NAMES
+
+
 def main_module(source):
     main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=builtins, __file__="program.py")
-    known_names(main.__dict__)
+    main.__dict__.update(all_known(), __builtins__=builtins, __file__="program.py")
     if "np." in source:
         try:
             exec("import numpy as np", main.__dict__)
@@ -89,6 +100,30 @@ def main_module(source):
 
 /** Runs the program, or one function of it, as the header of this file says. */
 export const pythonRunner: string = `${pythonBase}
+${pythonForkServer}
+
+def leave(names):
+    """
+    Ends the process as Python does, but for what nobody sees: it would take all modules apart, in
+    more time than most programs take. Returns where something of that fails, for Python to do it.
+    """
+    import atexit, gc, io
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        atexit._run_exitfuncs()
+        names.clear()
+        gc.collect()
+        # A text is written to what holds bytes, which is flushed after it.
+        streams = [one for one in gc.get_objects() if isinstance(one, io.IOBase)]
+        streams = [sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *streams]
+        for one in sorted(streams, key=lambda one: not isinstance(one, io.TextIOBase)):
+            if not one.closed:
+                one.flush()
+    except BaseException:
+        return
+    os._exit(0)
+
 
 def tell(what):
     with os.fdopen(3, "w", encoding="utf-8") as told:
@@ -105,7 +140,7 @@ def run(name):
             with contextlib.suppress(OSError):
                 tell({"exit": True})
             raise
-        return
+        return leave(main.__dict__)
     args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
     # JSON has no keys but texts; tests of one argument mean numbers where they can.
     if len(args) == 1 and isinstance(args[0], dict):
@@ -117,9 +152,11 @@ def run(name):
     value = function_of(main.__dict__, name)(*args)
     sys.stdout.flush()
     tell({"value": value})
+    leave(main.__dict__)
 
 
-name = sys.argv[1] if len(sys.argv) > 1 else None
+kind, *rest = sys.argv[1:]
+name = serve(*map(int, rest)) if kind == "serve" else rest[0] if kind == "function" else None
 begun()
 run(name)
 `;

@@ -1,0 +1,270 @@
+/**
+ * A process that forks a process for each program of Python (language/python-fork-server.ts), in a
+ * folder and behind walls of its own, as those of one program are. It runs one program at a time.
+ * A few of them are kept for the programs to come; one that a program left something behind in, or
+ * that had to be ended, is replaced.
+ */
+
+import { writeFile } from "node:fs/promises";
+import { constants } from "node:os";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { SandboxUnavailableError } from "../errors.ts";
+import { atMost } from "./confined-child.ts";
+import type { ChildEnd, Hold } from "./confined-child.ts";
+import { cpuSecondsOf, problemOf, runProgram, wallMsOf } from "./program-run.ts";
+import type { RunRequest } from "./program-run.ts";
+
+/** A program, or one function of it, that is to run. */
+export interface ForkedRun {
+  readonly code: string;
+  readonly stdin: string;
+  readonly functionName: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+type Walls = Pick<RunRequest, "isolation" | "runtimes" | "limits">;
+
+/** So long, in ms, it has to end a program that takes too long, and to say what it wrote. */
+const patienceMs = 5_000;
+
+/** For so long, in ms, one is kept that nobody needs. */
+const idleMs = 10_000;
+
+/** What it says of a run; the outputs follow. */
+interface AnswerHead {
+  /** The exit code, or the negative number of the signal that ended it. */
+  readonly code: number;
+  readonly ms: number;
+  readonly isTooMuch: boolean;
+  readonly isClean: boolean;
+  readonly lengths: readonly number[];
+}
+
+interface Answer extends Omit<AnswerHead, "lengths"> {
+  readonly outputs: readonly string[];
+}
+
+interface Connection {
+  readonly channel: Duplex;
+  readonly folder: string;
+}
+
+/** Why it was ended. */
+class Ended extends Error {}
+
+class ForkServer {
+  readonly #walls: Walls;
+  readonly #stop = new AbortController();
+  readonly #connected = Promise.withResolvers<Connection>();
+  readonly #ended: Promise<ChildEnd>;
+  readonly #answers = new Answers();
+  #isUsable = true;
+  /** Nobody waits for it before its first program, or after its last. */
+  #hold: Hold = () => undefined;
+
+  constructor(walls: Walls) {
+    this.#walls = walls;
+    const { maxOutputBytes } = walls.limits;
+    const part = { kind: "forks", maxOutputBytes, cpuSeconds: cpuSecondsOf(walls.limits) } as const;
+    this.#ended = runProgram({
+      ...walls,
+      ...{ language: "python", part, code: "", stdin: "", signal: this.#stop.signal },
+      talk: (channel, hold, folder) => {
+        channel.on("error", () => undefined);
+        channel.on("data", (chunk: Buffer) => this.#answers.add(chunk));
+        this.#hold = hold;
+        this.#connected.resolve({ channel, folder });
+      },
+    }).finally(() => {
+      this.#isUsable = false;
+    });
+    // Who runs a program gets the rejection.
+    this.#ended.catch(() => undefined);
+  }
+
+  /** Whether it can run another program. */
+  get isUsable(): boolean {
+    return this.#isUsable;
+  }
+
+  /** Ends it with the program that runs. Resolves when its folder is removed. */
+  async end(): Promise<void> {
+    this.#isUsable = false;
+    this.#hold(true);
+    this.#stop.abort(new Ended());
+    await this.#ended.catch(() => undefined);
+  }
+
+  /** Rejects as runProgram does. */
+  async run(run: ForkedRun): Promise<ChildEnd> {
+    const { signal } = run;
+    signal?.throwIfAborted();
+    const stop = (): void => void this.end();
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      return await this.#run(run);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  async #run({ code, stdin, functionName }: ForkedRun): Promise<ChildEnd> {
+    const ended = this.#ended.then(lost);
+    const connection = await Promise.race([this.#connected.promise, ended]);
+    if ("reason" in connection) return connection;
+    const { channel, folder } = connection;
+    const written = { "program.py": code, "stdin.txt": stdin };
+    this.#hold(true);
+    try {
+      await Promise.all(
+        Object.entries(written).map(([name, text]) => writeFile(join(folder, "code", name), text)),
+      );
+      const answered = this.#answers.next();
+      channel.write(`${JSON.stringify({ name: functionName ?? null })}\n`);
+      return await this.#endOf(answered, ended, channel);
+    } finally {
+      if (this.#isUsable) this.#hold(false);
+    }
+  }
+
+  async #endOf(
+    answered: Promise<Answer>,
+    ended: Promise<ChildEnd>,
+    channel: Duplex,
+  ): Promise<ChildEnd> {
+    const startedAt = performance.now();
+    let isOver = false;
+    let isLate = false;
+    let timer: NodeJS.Timeout;
+    const giveUp = (): void => void this.end();
+    const late = (): void => {
+      if (isOver) return;
+      isLate = true;
+      channel.write("end\n");
+      timer = setTimeout(giveUp, patienceMs);
+    };
+    // An answer that came while this thread was busy is read before the program counts as late.
+    timer = setTimeout(() => void setImmediate(late), atMost(wallMsOf(this.#walls.limits)));
+    try {
+      const answer = await Promise.race([answered, ended]);
+      return "reason" in answer ? answer : this.#endBy(answer, isLate);
+    } catch (error) {
+      if (!isLate || !(error instanceof Ended)) throw error;
+      return { ...killed, reason: "timeout", durationMs: performance.now() - startedAt };
+    } finally {
+      isOver = true;
+      clearTimeout(timer);
+    }
+  }
+
+  #endBy({ code, ms, isTooMuch, isClean, outputs }: Answer, isLate: boolean): ChildEnd {
+    if (!isClean) this.#isUsable = false;
+    const [stdout = "", stderr = "", reported = "", reached = ""] = outputs;
+    const how = { exitCode: code < 0 ? null : code, signal: code < 0 ? signalOf(-code) : null };
+    const isKilled = how.signal === "SIGKILL";
+    const ended = isLate && isKilled ? "timeout" : "ended";
+    const reason = isTooMuch ? "output-limit" : ended;
+    const end: ChildEnd = { reason, ...how, stdout, stderr, reached, reported, durationMs: ms };
+    if (reason !== "ended" || reached !== "") return end;
+    throw new SandboxUnavailableError("python", problemOf(end, this.#walls.isolation));
+  }
+}
+
+const killed: Omit<ChildEnd, "reason" | "durationMs"> = {
+  ...{ exitCode: null, signal: "SIGKILL", stdout: "", stderr: "" },
+  ...{ reached: "ready", reported: "" },
+};
+
+/** The end of a program whose server ended with it: the kernel does so where memory is short. */
+function lost({ stderr, durationMs }: ChildEnd): ChildEnd {
+  return { ...killed, reason: "ended", stderr, durationMs };
+}
+
+function signalOf(number: number): NodeJS.Signals {
+  const [name] = Object.entries(constants.signals).find(([, one]) => one === number) ?? [];
+  return (name ?? "SIGKILL") as NodeJS.Signals;
+}
+
+/** Reads its answers, one after the other. */
+class Answers {
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  /** How many bytes the next answer has, its line and the line's end included. */
+  #wanted: number | undefined;
+  #head: AnswerHead | undefined;
+  #heard: ((answer: Answer) => void) | undefined;
+
+  next(): Promise<Answer> {
+    return new Promise((resolve) => {
+      this.#heard = resolve;
+    });
+  }
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#wanted !== undefined && this.#bytes < this.#wanted) return;
+    const all = Buffer.concat(this.#chunks);
+    this.#chunks = [all];
+    const line = all.indexOf("\n");
+    if (line === -1) return;
+    this.#head ??= JSON.parse(all.toString("utf8", 0, line)) as AnswerHead;
+    const { lengths, ...head } = this.#head;
+    this.#wanted = line + 1 + lengths.reduce((sum, one) => sum + one, 0);
+    if (this.#bytes < this.#wanted) return;
+    let from = line + 1;
+    const outputs = lengths.map((length) => all.toString("utf8", from, (from += length)));
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#wanted = undefined;
+    this.#head = undefined;
+    this.#heard?.({ ...head, outputs });
+  }
+}
+
+/** Those of one sandbox. */
+export class ForkServers {
+  /** With the timer after which each is ended; the last one was used last. */
+  readonly #idle: Map<ForkServer, NodeJS.Timeout> = new Map();
+
+  /** Rejects as runProgram does. */
+  async run(walls: Walls, run: ForkedRun): Promise<ChildEnd> {
+    const server = this.#take() ?? new ForkServer(walls);
+    try {
+      return await server.run(run);
+    } finally {
+      if (server.isUsable) this.#keep(server);
+      else await server.end();
+    }
+  }
+
+  /** Ends those that nobody needs now. */
+  async close(): Promise<void> {
+    const all = [...this.#idle.keys()];
+    for (const timer of this.#idle.values()) clearTimeout(timer);
+    this.#idle.clear();
+    await Promise.all(all.map((server) => server.end()));
+  }
+
+  #take(): ForkServer | undefined {
+    for (const [server, timer] of [...this.#idle].toReversed()) {
+      clearTimeout(timer);
+      this.#idle.delete(server);
+      if (server.isUsable) return server;
+    }
+    return undefined;
+  }
+
+  #keep(server: ForkServer): void {
+    const timer = setTimeout(() => {
+      this.#idle.delete(server);
+      void server.end();
+    }, idleMs);
+    timer.unref();
+    this.#idle.set(server, timer);
+  }
+}
