@@ -58,7 +58,8 @@ class ForkServer {
   readonly #stop = new AbortController();
   readonly #connected = Promise.withResolvers<Connection>();
   readonly #ended: Promise<ChildEnd>;
-  readonly #answers = new Answers();
+  /** The program that runs. */
+  #running: PromiseWithResolvers<Answer | ChildEnd> | undefined;
   #isUsable = true;
   /** Nobody waits for it before its first program, or after its last. */
   #hold: Hold = () => undefined;
@@ -67,20 +68,30 @@ class ForkServer {
     this.#walls = walls;
     const { maxOutputBytes } = walls.limits;
     const part = { kind: "forks", maxOutputBytes, cpuSeconds: cpuSecondsOf(walls.limits) } as const;
+    const answers = new Answers((answer) => this.#running?.resolve(answer));
     this.#ended = runProgram({
       ...walls,
-      ...{ language: "python", part, code: "", stdin: "", signal: this.#stop.signal },
+      language: "python",
+      part,
+      code: "",
+      stdin: "",
+      signal: this.#stop.signal,
       talk: (channel, hold, folder) => {
         channel.on("error", () => undefined);
-        channel.on("data", (chunk: Buffer) => this.#answers.add(chunk));
+        channel.on("data", (chunk: Buffer) => answers.add(chunk));
         this.#hold = hold;
         this.#connected.resolve({ channel, folder });
       },
     }).finally(() => {
       this.#isUsable = false;
     });
-    // Who runs a program gets the rejection.
-    this.#ended.catch(() => undefined);
+    this.#ended.then(
+      (end) => this.#running?.resolve(lost(end)),
+      (error: unknown) => {
+        this.#connected.reject(error);
+        this.#running?.reject(error);
+      },
+    );
   }
 
   /** Whether it can run another program. */
@@ -113,29 +124,21 @@ class ForkServer {
   }
 
   async #run({ code, stdin, functionName }: ForkedRun): Promise<ChildEnd> {
-    const ended = this.#ended.then(lost);
-    const connection = await Promise.race([this.#connected.promise, ended]);
-    if ("reason" in connection) return connection;
-    const { channel, folder } = connection;
-    const written = { "program.py": code, "stdin.txt": stdin };
+    const running = Promise.withResolvers<Answer | ChildEnd>();
+    running.promise.catch(() => undefined);
+    this.#running = running;
+    const { channel, folder } = await this.#connected.promise;
     this.#hold(true);
     try {
-      await Promise.all(
-        Object.entries(written).map(([name, text]) => writeFile(join(folder, "code", name), text)),
-      );
-      const answered = this.#answers.next();
+      await writeAll(join(folder, "code"), { "program.py": code, "stdin.txt": stdin });
       channel.write(`${JSON.stringify({ name: functionName ?? null })}\n`);
-      return await this.#endOf(answered, ended, channel);
+      return await this.#endOf(running.promise, channel);
     } finally {
       if (this.#isUsable) this.#hold(false);
     }
   }
 
-  async #endOf(
-    answered: Promise<Answer>,
-    ended: Promise<ChildEnd>,
-    channel: Duplex,
-  ): Promise<ChildEnd> {
+  async #endOf(answered: Promise<Answer | ChildEnd>, channel: Duplex): Promise<ChildEnd> {
     const startedAt = performance.now();
     let isOver = false;
     let isLate = false;
@@ -150,7 +153,7 @@ class ForkServer {
     // An answer that came while this thread was busy is read before the program counts as late.
     timer = setTimeout(() => void setImmediate(late), atMost(wallMsOf(this.#walls.limits)));
     try {
-      const answer = await Promise.race([answered, ended]);
+      const answer = await answered;
       return "reason" in answer ? answer : this.#endBy(answer, isLate);
     } catch (error) {
       if (!isLate || !(error instanceof Ended)) throw error;
@@ -174,9 +177,21 @@ class ForkServer {
   }
 }
 
+/** Rejects with SandboxUnavailableError. */
+async function writeAll(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  const written = Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text));
+  await Promise.all(written).catch((cause: unknown) => {
+    throw new SandboxUnavailableError("python", "its files cannot be written", { cause });
+  });
+}
+
 const killed: Omit<ChildEnd, "reason" | "durationMs"> = {
-  ...{ exitCode: null, signal: "SIGKILL", stdout: "", stderr: "" },
-  ...{ reached: "ready", reported: "" },
+  exitCode: null,
+  signal: "SIGKILL",
+  stdout: "",
+  stderr: "",
+  reached: "ready",
+  reported: "",
 };
 
 /** The end of a program whose server ended with it: the kernel does so where memory is short. */
@@ -196,12 +211,10 @@ class Answers {
   /** How many bytes the next answer has, its line and the line's end included. */
   #wanted: number | undefined;
   #head: AnswerHead | undefined;
-  #heard: ((answer: Answer) => void) | undefined;
+  readonly #heard: (answer: Answer) => void;
 
-  next(): Promise<Answer> {
-    return new Promise((resolve) => {
-      this.#heard = resolve;
-    });
+  constructor(heard: (answer: Answer) => void) {
+    this.#heard = heard;
   }
 
   add(chunk: Buffer): void {
@@ -222,7 +235,7 @@ class Answers {
     this.#bytes = 0;
     this.#wanted = undefined;
     this.#head = undefined;
-    this.#heard?.({ ...head, outputs });
+    this.#heard({ ...head, outputs });
   }
 }
 

@@ -1,0 +1,178 @@
+/** The process from which programs of Python are forked: what one program leaves to the next one, and how it ends. */
+
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { LocalSandbox } from "@rayling/reward-manager-registry";
+import type { ProgramEnd, SandboxIsolation } from "@rayling/reward-manager-registry";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { isolationsHere } from "./fixtures/isolations-here.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** Each test finds what is left in a folder of its own. */
+let temporary = "";
+beforeAll(async () => {
+  temporary = await mkdtemp(join(tmpdir(), "forks-"));
+  vi.stubEnv("TMPDIR", temporary);
+});
+afterAll(() => rm(temporary, { recursive: true }));
+
+const folders = (): Promise<string[]> => readdir(temporary);
+const run = (sandbox: LocalSandbox, code: string, stdin = ""): Promise<ProgramEnd> =>
+  sandbox.run({ language: "python", code, stdin });
+
+/** The id that the process from which it was forked has for the program. */
+const parent = "import os\nprint(os.getppid())";
+
+describe.each(await isolationsHere())("by %s", (isolation: SandboxIsolation) => {
+  test("programs come from one process, one after the other, and share nothing", async () => {
+    await using sandbox = new LocalSandbox({ isolation: [isolation], maxConcurrent: 1 });
+    const first = await run(sandbox, `${parent}\nimport sys\nsys.modules['os'].mine = 1`);
+    const code = `${parent}\nimport sys\nprint(hasattr(os, 'mine'), sys.stdin.read())`;
+    const second = await run(sandbox, code, "its own");
+    expect(second.stdout).toBe(`${first.stdout}False its own\n`);
+    const random = "import random\nprint(random.random())";
+    expect((await run(sandbox, random)).stdout).not.toBe((await run(sandbox, random)).stdout);
+  });
+
+  test("where a program leaves a file, a mode or a folder behind, the next one gets another process", async () => {
+    await using sandbox = new LocalSandbox({ isolation: [isolation], maxConcurrent: 1 });
+    for (const left of [
+      "open('left', 'w').write('x')",
+      "os.mkdir('left')",
+      "os.chmod('.', 0o500)",
+    ]) {
+      await run(sandbox, `import os\n${left}`);
+      const next = await run(sandbox, "import os\nprint(os.listdir('.'))\nopen('new', 'x')");
+      expect(next).toMatchObject({ stdout: "[]\n", exitCode: 0 });
+    }
+    expect((await folders()).length).toBe(0);
+  });
+
+  test("one that takes too long says what it wrote, and the next one goes on", async () => {
+    const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 300 };
+    await using sandbox = new LocalSandbox(options);
+    const code = "import time\nprint('begun', flush=True)\ntime.sleep(1000)";
+    const [before, late, after] = [
+      await run(sandbox, parent),
+      await run(sandbox, code),
+      await run(sandbox, parent),
+    ];
+    expect(late).toMatchObject({ status: "timeout", stdout: "begun\n", signal: "SIGKILL" });
+    expect(after.stdout).toBe(before.stdout);
+  });
+
+  test("each has the processor for so long, however long those before it took", async () => {
+    const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 1_000 };
+    await using sandbox = new LocalSandbox(options);
+    const busy = (seconds: number): string =>
+      `import time\nwhile time.process_time() < ${seconds}: pass\nprint('done')`;
+    const ends = [];
+    for (const seconds of [0.7, 0.7, 50]) ends.push(await run(sandbox, busy(seconds)));
+    const done = { status: "finished", stdout: "done\n" };
+    expect(ends).toMatchObject([done, done, { status: "timeout", stdout: "" }]);
+  });
+
+  test("one that writes too much is ended, and the next one goes on", async () => {
+    const options = { isolation: [isolation], maxConcurrent: 1, maxOutputBytes: 1_000 };
+    await using sandbox = new LocalSandbox(options);
+    const code = "import sys\nwhile True: sys.stdout.write('x' * 999)";
+    const much = await run(sandbox, code);
+    expect([much.status, much.stdout]).toEqual(["output-limit", "x".repeat(1_000)]);
+    const errors = await run(sandbox, "import sys\nsys.stderr.write('y' * 100_000)\nprint(1)");
+    expect([errors.stdout, errors.stderr]).toEqual(["1\n", "y".repeat(65_536)]);
+  });
+});
+
+const programs = {
+  "a text of its own": "import os\nout = os.fdopen(1, 'w')\nout.write('a')",
+  "an output that is another's":
+    "import sys, io\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer)\nprint('a', end='')",
+  "an output that nobody names":
+    "import builtins, functools\nbuiltins.kept = functools.partial(print, 'a', end='', file=open(1, 'w'))\nkept()",
+  "what runs at the end":
+    "import atexit, sys, io\nsys.stdout = io.StringIO()\nprint('a', end='')\natexit.register(lambda: sys.__stdout__.write(sys.stdout.getvalue()))",
+  "an object that goes": "class A:\n  def __del__(self): print('a', end='')\nkept = A()",
+  "a thread":
+    "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('a', end=''))).start()",
+};
+
+test.for(Object.entries(programs))("all that it wrote is heard: by %s", async ([, code]) => {
+  await using sandbox = new LocalSandbox();
+  expect(await run(sandbox, code)).toMatchObject({ exitCode: 0, stdout: "a", stderr: "" });
+});
+
+test("output that cannot be written is a failure, as Python says it", async () => {
+  await using sandbox = new LocalSandbox();
+  const { exitCode, stderr } = await run(sandbox, "import os\nprint(1)\nos.close(1)");
+  expect([exitCode, stderr]).toEqual([120, expect.stringContaining("Bad file descriptor")]);
+});
+
+/** The processes of Python below one, by their ids. */
+function ofPython(root: number): number[] {
+  const lines = execFileSync("ps", ["-eo", "pid,ppid,args"], { encoding: "utf8" }).split("\n");
+  const all = lines.map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)/.exec(line) ?? []);
+  const below = (id: number): number[] =>
+    all.flatMap(([, pid, parentId, args = ""]) => {
+      if (Number(parentId) !== id) return [];
+      const isPython = /^\S*python\S* .*runner\.py serve/.test(args);
+      return [...(isPython ? [Number(pid)] : []), ...below(Number(pid))];
+    });
+  return below(root);
+}
+
+test("where the process is killed, so is the program, and the next one runs", async () => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  const lost = run(sandbox, "import time\nprint('begun', flush=True)\ntime.sleep(1000)");
+  const servers = (): number[] => ofPython(process.pid);
+  // It, and the program.
+  await expect.poll(() => servers().length).toBe(2);
+  process.kill(Math.min(...servers()), "SIGKILL");
+  expect(await lost).toMatchObject({ status: "finished", signal: "SIGKILL", exitCode: null });
+  expect((await run(sandbox, "print(1)")).stdout).toBe("1\n");
+});
+
+test("programs that nobody waits for are ended, and what they were run in is removed", async () => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 2 });
+  const gone = new AbortController();
+  const code = "import time\ntime.sleep(1000)";
+  const ends = [1, 2].map(() => sandbox.run({ language: "python", code, signal: gone.signal }));
+  await expect.poll(async () => (await folders()).length).toBe(2);
+  gone.abort(new Error("nobody waits"));
+  await Promise.all(ends.map((end) => expect(end).rejects.toThrow("nobody waits")));
+  expect(await folders()).toEqual([]);
+});
+
+test("what is kept for programs to come holds no process, and goes with close", async () => {
+  const sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  const held = (): string[] =>
+    process.getActiveResourcesInfo().filter((one) => /Process|Pipe/.test(one));
+  await sandbox.isolation();
+  const before = held();
+  await run(sandbox, "print(1)");
+  expect(held()).toEqual(before);
+  expect((await folders()).length).toBe(1);
+  await sandbox.close();
+  await sandbox.close();
+  expect(await folders()).toEqual([]);
+  expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
+  await sandbox.close();
+});
+
+test("where a thread that keeps one is ended, nothing of it is left", async () => {
+  const path = new URL("../src/sandbox/local-sandbox.ts", import.meta.url).href;
+  const code = `
+    const { LocalSandbox } = await import(${JSON.stringify(path)});
+    const { stdout } = await new LocalSandbox({ maxConcurrent: 1 }).run({ language: "python", code: "print(1)" });
+    (await import("node:worker_threads")).parentPort.postMessage(stdout);
+    setInterval(() => undefined, 1e6);`;
+  const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
+  const [said] = await once(thread, "message");
+  expect([said, (await folders()).length]).toEqual(["1\n", 1]);
+  await thread.terminate();
+  await expect.poll(folders).toEqual([]);
+});
