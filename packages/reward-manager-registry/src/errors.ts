@@ -250,6 +250,20 @@ export class SandboxUnavailableError extends Error {
   }
 }
 
+/**
+ * This machine could not run a program at the moment: a full disk, too many files or processes. The
+ * error says nothing about the program, and a later attempt may succeed.
+ */
+export class SandboxResourceError extends Error {
+  override readonly name = "SandboxResourceError";
+  /** Tells this error from others: compare this, not the message. */
+  readonly code = "SANDBOX_RESOURCE";
+
+  constructor(problem: string, options?: ErrorOptions) {
+    super(`This machine cannot run a program at the moment: ${problem}`, options);
+  }
+}
+
 /** A sandbox service failed. The error says nothing about the program. */
 export class SandboxServiceError extends Error {
   override readonly name = "SandboxServiceError";

@@ -94,6 +94,7 @@ export {
   RewardModuleImportError,
   RewardModuleLanguageError,
   RewardModuleNotFoundError,
+  SandboxResourceError,
   SandboxServiceError,
   SandboxUnavailableError,
   UnknownDataSourceError,

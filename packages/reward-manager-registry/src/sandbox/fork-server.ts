@@ -9,10 +9,16 @@ import { writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { SandboxUnavailableError } from "../errors.ts";
 import { atMost } from "./confined-child.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
-import { cpuSecondsOf, problemOf, runProgram, wallMsOf } from "./program-run.ts";
+import {
+  cpuSecondsOf,
+  notReached,
+  notStarted,
+  runProgram,
+  throwIfDiskIsFull,
+  wallMsOf,
+} from "./program-run.ts";
 import type { RunRequest } from "./program-run.ts";
 
 /** A program, or one function of it, that is to run. */
@@ -132,7 +138,9 @@ class ForkServer {
     try {
       await writeAll(join(folder, "code"), { "program.py": code, "stdin.txt": stdin });
       channel.write(`${JSON.stringify({ name: functionName ?? null })}\n`);
-      return await this.#endOf(running.promise, channel);
+      const end = await this.#endOf(running.promise, channel);
+      await throwIfDiskIsFull(end, folder, this.#walls.isolation);
+      return end;
     } finally {
       if (this.#isUsable) this.#hold(false);
     }
@@ -173,15 +181,14 @@ class ForkServer {
     const reason = isTooMuch ? "output-limit" : ended;
     const end: ChildEnd = { reason, ...how, stdout, stderr, reached, reported, durationMs: ms };
     if (reason !== "ended" || reached !== "") return end;
-    throw new SandboxUnavailableError("python", problemOf(end, this.#walls.isolation));
+    throw notReached("python", end, this.#walls.isolation);
   }
 }
 
-/** Rejects with SandboxUnavailableError. */
 async function writeAll(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   const written = Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text));
   await Promise.all(written).catch((cause: unknown) => {
-    throw new SandboxUnavailableError("python", "its files cannot be written", { cause });
+    throw notStarted("python", cause, "its files cannot be written");
   });
 }
 

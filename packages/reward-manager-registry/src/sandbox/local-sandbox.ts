@@ -11,6 +11,7 @@ import { availableParallelism, constants } from "node:os";
 import {
   InvalidSampleError,
   InvalidScorerOptionError,
+  SandboxResourceError,
   SandboxUnavailableError,
 } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
@@ -123,7 +124,7 @@ export class LocalSandbox {
 
   /**
    * Returns the isolation. Rejects with SandboxUnavailableError when no permitted one works on this
-   * machine.
+   * machine, and with SandboxResourceError when it cannot be known at the moment.
    */
   async isolation(): Promise<SandboxIsolation> {
     return (await this.#isolation("any language")).name;
@@ -135,9 +136,10 @@ export class LocalSandbox {
   }
 
   /**
-   * Runs a program. Rejects with SandboxUnavailableError, with InvalidSampleError for lines of a
-   * test that are at fault themselves, and with the signal's reason. The program's own failures
-   * are in its end.
+   * Runs a program. Rejects with SandboxUnavailableError, with SandboxResourceError where the disk
+   * is full or there are too many files or processes, with InvalidSampleError for lines of a test
+   * that are at fault themselves, and with the signal's reason. The program's own failures are in
+   * its end.
    */
   async run(program: Program): Promise<ProgramEnd> {
     const { language, functionName, test, signal } = program;
@@ -209,7 +211,17 @@ export class LocalSandbox {
   }
 
   #chosen(): Promise<Choice> {
-    this.#choice ??= chooseIsolation(this.#permitted, (one) => this.#attempt(one));
+    this.#choice ??= chooseIsolation(this.#permitted, (one) => this.#attempt(one)).then(
+      (choice) => {
+        warnOfWeakness(choice.report);
+        return choice;
+      },
+      (error: unknown) => {
+        // A later attempt may succeed.
+        this.#choice = undefined;
+        throw error;
+      },
+    );
     return this.#choice;
   }
 
@@ -221,8 +233,22 @@ export class LocalSandbox {
     const program = { language, part: { kind: "script" }, code: "", stdin: "" } as const;
     const end = await runProgram({ ...program, isolation, runtimes: this.#runtimes, limits });
     if (end.exitCode === 0) return;
+    if (end.reason === "timeout") {
+      throw new SandboxResourceError(`an empty program ran for ${end.durationMs.toFixed(0)} ms`);
+    }
     throw new SandboxUnavailableError(language, `an empty program ended with ${end.exitCode}`);
   }
+}
+
+let isWarned = false;
+
+/** Warns once where programs of a model are held by little. */
+function warnOfWeakness({ isolation, missing }: SandboxReport): void {
+  if (isWarned || isolation !== "process" || missing.length === 0) return;
+  isWarned = true;
+  const problems = missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
+  const text = `programs of a model run without an isolation of the kernel, which this machine does not have (${problems})`;
+  process.emitWarning(text, "RaylingWarning");
 }
 
 function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIsolation[] {

@@ -4,18 +4,18 @@
  */
 
 import { mkdirSync, symlinkSync } from "node:fs";
-import { mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, realpath, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { SandboxUnavailableError } from "../errors.ts";
+import { SandboxResourceError, SandboxUnavailableError } from "../errors.ts";
 import { removeWritten, runConfined } from "./confined-child.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
 import type { Isolation } from "./isolation/isolation.ts";
 import { endMarked, newMark } from "./leftovers.ts";
 import type { Mark } from "./leftovers.ts";
 import type { Preparation, ProgramLanguage, ProgramPart, Runtimes } from "./runtimes.ts";
-import { codeOf } from "../values/caught.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 export interface RunLimits {
   readonly timeoutMs: number;
@@ -37,12 +37,13 @@ export interface RunRequest {
 }
 
 /**
- * Rejects with SandboxUnavailableError when the program itself was not reached, and with the
- * signal's reason.
+ * Rejects with SandboxUnavailableError when the program itself was not reached, with
+ * SandboxResourceError when that, or its failure, was for what this machine lacks at the moment,
+ * and with the signal's reason.
  */
 export async function runProgram(request: RunRequest): Promise<ChildEnd> {
   const { language, part, code, isolation, runtimes, limits, signal } = request;
-  const folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-program-")));
+  const folder = await newFolder(language);
   try {
     const places = isolation.places(folder);
     const { memoryLimitMb } = limits;
@@ -52,14 +53,13 @@ export async function runProgram(request: RunRequest): Promise<ChildEnd> {
     const end = await runPrepared(folder, preparation, { ...request, mark })
       .catch((error: unknown) => {
         signal?.throwIfAborted();
-        throw new SandboxUnavailableError(language, "no shell can be started", { cause: error });
+        throw notStarted(language, error, "no shell can be started");
       })
       .finally(() =>
         isolation.endsProcesses || preparation.isFiltered ? undefined : endMarked(mark),
       );
-    if (end.reason === "ended" && end.reached === "") {
-      throw new SandboxUnavailableError(language, problemOf(end, isolation));
-    }
+    if (end.reason === "ended" && end.reached === "") throw notReached(language, end, isolation);
+    await throwIfDiskIsFull(end, folder, isolation);
     return end;
   } finally {
     await remove(folder);
@@ -135,11 +135,58 @@ function environment(scratch: string): Readonly<Record<string, string>> {
   };
 }
 
-/** Returns what kept a program from its beginning. */
-export function problemOf({ exitCode, signal, stderr }: ChildEnd, { name }: Isolation): string {
+async function newFolder(language: ProgramLanguage): Promise<string> {
+  const path = join(tmpdir(), "rayling-program-");
+  try {
+    return await realpath(await mkdtemp(path));
+  } catch (error) {
+    throw notStarted(language, error, `no folder can be made in ${tmpdir()}`);
+  }
+}
+
+/** What a machine lacks for a while. */
+const passing: readonly unknown[] =
+  "EAGAIN EDQUOT EIO EMFILE ENFILE ENOMEM ENOSPC EROFS ETXTBSY".split(" ");
+
+/** Returns the error for a program that could not be started. */
+export function notStarted(language: ProgramLanguage, cause: unknown, what: string): Error {
+  const problem = `${what}: ${messageOf(cause)}`;
+  return passing.includes(codeOf(cause))
+    ? new SandboxResourceError(problem, { cause })
+    : new SandboxUnavailableError(language, problem, { cause });
+}
+
+/** Returns the error for an end before the program began. */
+export function notReached(
+  language: ProgramLanguage,
+  { exitCode, signal, stderr }: ChildEnd,
+  { name }: Isolation,
+): Error {
   const said = stderr.trim().split("\n").slice(-3).join(" ") || "it said nothing";
   const how = signal === null ? `code ${exitCode}` : signal;
-  return `isolation by ${name} ended with ${how} before the program began: ${said}`;
+  const problem = `isolation by ${name} ended with ${how} before the program began: ${said}`;
+  return /Resource temporarily unavailable|Cannot (fork|allocate memory)/.test(said)
+    ? new SandboxResourceError(problem)
+    : new SandboxUnavailableError(language, problem);
+}
+
+/** With less room, in bytes, a disk is full. */
+const leastRoom = 2 ** 20;
+
+/**
+ * Rejects with SandboxResourceError for a program that failed where the disk that it writes to, and
+ * others too, is full: it may be right.
+ */
+export async function throwIfDiskIsFull(
+  { reason, exitCode }: ChildEnd,
+  folder: string,
+  isolation: Isolation,
+): Promise<void> {
+  const { scratch } = isolation.places(folder);
+  if (reason !== "ended" || exitCode === 0 || !scratch.startsWith(folder)) return;
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize >= leastRoom) return;
+  throw new SandboxResourceError(`the disk of ${tmpdir()} is full, and the program failed`);
 }
 
 /** Removes a run's folder; a folder that stays is no fault of the sample. */

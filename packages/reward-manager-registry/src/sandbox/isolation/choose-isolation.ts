@@ -3,6 +3,7 @@
  * if a program runs in it; a sandbox remembers the result.
  */
 
+import { SandboxResourceError } from "../../errors.ts";
 import { bubblewrap } from "./bubblewrap.ts";
 import { isolations } from "./isolation.ts";
 import type { Isolation, SandboxIsolation } from "./isolation.ts";
@@ -37,7 +38,8 @@ export interface Choice {
 }
 
 /**
- * Tries one isolation after the other.
+ * Tries one isolation after the other. Rejects with SandboxResourceError where an attempt fails for
+ * what the machine lacks at the moment: a weaker isolation would stay when that is over.
  *
  * @param attempt runs a program in it; rejects with the problem
  */
@@ -49,9 +51,8 @@ export async function chooseIsolation(
   for (const one of isolations
     .filter((name) => permitted.includes(name))
     .flatMap((name) => isolationsFor[name])) {
-    // An isolation without requirements is not tried.
     // oxlint-disable-next-line no-await-in-loop -- the first that is there ends it
-    const problem = one === plainProcess ? undefined : await problemOf(attempt(one));
+    const problem = await problemOf(attempt(one));
     if (problem === undefined) {
       const filtersSystemCalls = one !== plainProcess && hasFilter(one);
       return { isolation: one, report: { isolation: one.name, filtersSystemCalls, missing } };
@@ -63,7 +64,13 @@ export async function chooseIsolation(
 }
 
 function problemOf(attempt: Promise<void>): Promise<string | undefined> {
-  return attempt.then(() => undefined, messageOf);
+  return attempt.then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof SandboxResourceError) throw error;
+      return messageOf(error);
+    },
+  );
 }
 
 /** Whether programs of Python set the filter of system calls themselves. */

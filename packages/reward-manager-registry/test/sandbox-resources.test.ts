@@ -1,0 +1,79 @@
+/** A machine that cannot run a program at the moment: that is no fault of the program, and no reason to hold the next one by less. */
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LocalSandbox, scorePrimeCode } from "@rayling/reward-manager-registry";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { isolationsHere } from "./fixtures/isolations-here.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const [best, ...weaker] = await isolationsHere();
+
+/** A disk of 3 MB, which only root can make. */
+const disk = mkdtempSync(join(tmpdir(), "small-disk-"));
+let isThere = false;
+try {
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], { stdio: "ignore" });
+  isThere = true;
+} catch {
+  console.warn("not tested here: no small disk can be mounted");
+}
+beforeAll(() => void vi.stubEnv("TMPDIR", disk));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  if (isThere) execFileSync("umount", ["-l", disk]);
+  rmSync(disk, { recursive: true });
+});
+
+const filling = join(disk, "filling");
+/** Leaves so many KiB. */
+function fill(left: number): void {
+  rmSync(filling, { force: true });
+  const room = Number(
+    execFileSync("df", ["-k", "--output=avail", disk], { encoding: "utf8" }).split("\n")[1],
+  );
+  writeFileSync(filling, Buffer.alloc(Math.max(0, room - left) * 1024));
+}
+const empty = (): void => rmSync(filling, { force: true });
+
+const full = {
+  code: "SANDBOX_RESOURCE",
+  message: expect.stringMatching(/ENOSPC: no space left on device|is full/),
+};
+
+test.runIf(isThere)("a disk that is full at its first program takes no wall away", async () => {
+  await using sandbox = new LocalSandbox();
+  const program = { language: "python", code: "print(1)" } as const;
+  fill(0);
+  await expect(sandbox.inspect()).rejects.toMatchObject(full);
+  await expect(sandbox.run(program)).rejects.toMatchObject(full);
+  empty();
+  expect(await sandbox.isolation()).toBe(best);
+  expect((await sandbox.run(program)).stdout).toBe("1\n");
+  // It is in use by then.
+  fill(0);
+  await expect(sandbox.run({ ...program, language: "javascript" })).rejects.toMatchObject(full);
+  empty();
+});
+
+test.runIf(isThere).for([best, ...weaker])(
+  "a right program that the disk fails scores no 0: by %s",
+  async (isolation = "process") => {
+    await using sandbox = new LocalSandbox({ isolation: [isolation] });
+    const code = "```python\nopen('a', 'w').write('y' * 300_000)\nprint(int(input()) * 2)\n```";
+    const tests = { inputs: ["1\n", "2\n"], outputs: ["2\n", "4\n"] };
+    const score = (text: string) => scorePrimeCode(text, tests, { sandbox });
+    expect((await score(code)).score).toBe(1);
+    fill(200);
+    // A folder in memory is a program's own, and has room.
+    const isOnDisk = ["landlock", "process"].includes(isolation);
+    if (isOnDisk) await expect(score(code)).rejects.toMatchObject(full);
+    else expect((await score(code)).score).toBe(1);
+    empty();
+    const wrong = "```python\nopen('a', 'w').write('y' * 3000)\nraise ValueError()\n```";
+    expect((await score(wrong)).score).toBe(0);
+  },
+);
