@@ -80,9 +80,8 @@ export class LimiterClient {
   #count = 0;
   /** How often it has registered at the limiter. */
   #epoch = 0;
-  /** Messages that the limiter may not have heard. */
-  readonly #sent: Set<Promise<void>> = new Set();
-  #isFlushScheduled = false;
+  /** `sent`: messages that the limiter may not have heard. */
+  readonly #flushes = { isScheduled: false, sent: new Set<Promise<void>>() };
   #isOpening = false;
   #opened: Promise<void> = Promise.resolve();
   /** Why nothing more is let through. */
@@ -165,13 +164,13 @@ export class LimiterClient {
   };
 
   #scheduleFlush(): void {
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
+    if (this.#flushes.isScheduled) return;
+    this.#flushes.isScheduled = true;
     process.nextTick(() => this.#context.runInAsyncScope(() => this.#flush()));
   }
 
   #flush(): void {
-    this.#isFlushScheduled = false;
+    this.#flushes.isScheduled = false;
     // They are sent when the registration is done.
     if (this.#isOpening || this.#ended !== undefined) return;
     const { asked, answered, over } = this.#news;
@@ -181,8 +180,8 @@ export class LimiterClient {
     const reports = [...goingOn.map((lease) => lease.reported()), ...over];
     if (asked.size + reports.length === 0) return;
     const sent = this.#update([...asked], reports, goingOn);
-    this.#sent.add(sent);
-    void sent.finally(() => this.#sent.delete(sent));
+    this.#flushes.sent.add(sent);
+    void sent.finally(() => this.#flushes.sent.delete(sent));
   }
 
   async #update(
@@ -259,7 +258,7 @@ export class LimiterClient {
     for (;;) {
       // Also a pause where an attempt has failed at once. A call that is over without its report
       // would count as not sent.
-      await Promise.all([turn(), ...this.#sent]);
+      await Promise.all([turn(), ...this.#flushes.sent]);
       if (this.#ended !== undefined) throw this.#ended.error;
       const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
       const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
@@ -297,7 +296,7 @@ export class LimiterClient {
 
 interface Heard {
   readonly isHeard: boolean;
-  /** Of a call that failed. */
+  /** Why the call failed. */
   readonly error?: unknown;
 }
 

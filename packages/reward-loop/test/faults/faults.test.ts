@@ -1,5 +1,6 @@
 /** What kind of failure it was, whether it is tried again, and when an endpoint is left alone. */
 import { setImmediate as turn } from "node:timers/promises";
+import { SandboxResourceError } from "@rayling/reward-manager-registry";
 import { describe, expect, test } from "vitest";
 import { EndpointError } from "../../src/client/endpoint-error.ts";
 import { CircuitBreaker } from "../../src/faults/circuit-breaker.ts";
@@ -52,6 +53,7 @@ describe("the class of a failure", () => {
     [Object.assign(new Error("Invalid JSON response"), { statusCode: 200 }), "infrastructure"],
     [new RetryError(Object.assign(new Error("x"), { statusCode: 200 })), "infrastructure"],
     [Object.assign(new Error("x"), { code: "MALFORMED_ANSWER" }), "infrastructure"],
+    [new SandboxResourceError("the disk is full"), "infrastructure"],
     [new TypeError("undefined is not a function"), "user-code"],
     ["a text", "user-code"],
   ])("%s is %s", (error, wanted) => {

@@ -14,6 +14,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
+import { constants } from "node:os";
 import { Duplex } from "node:stream";
 import type { Readable } from "node:stream";
 import { killGroup } from "../values/processes.ts";
@@ -217,6 +218,12 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       void Promise.all(all.map(({ ended }) => ended)).then(settle);
     });
   });
+}
+
+/** Returns the name of a signal. */
+export function signalOf(number: number): NodeJS.Signals | undefined {
+  const [name] = Object.entries(constants.signals).find(([, one]) => one === number) ?? [];
+  return name as NodeJS.Signals | undefined;
 }
 
 /** Returns the limit, or what a timer can wait for. */

@@ -6,10 +6,9 @@
  */
 
 import { writeFile } from "node:fs/promises";
-import { constants } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { atMost } from "./confined-child.ts";
+import { atMost, signalOf } from "./confined-child.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
 import {
   cpuSecondsOf,
@@ -32,12 +31,12 @@ export interface ForkedRun {
 type Walls = Pick<RunRequest, "isolation" | "runtimes" | "limits">;
 
 /** So long, in ms, it has to end a program that takes too long, and to say what it wrote. */
-const patienceMs = 5_000;
+const endTimeoutMs = 5_000;
 
 /** For so long, in ms, one is kept that nobody needs. */
 const idleMs = 10_000;
 
-/** What it says of a run; the outputs follow. */
+/** The first line of an answer; the outputs follow. */
 interface AnswerHead {
   /** The exit code, or the negative number of the signal that ended it. */
   readonly code: number;
@@ -156,7 +155,7 @@ class ForkServer {
       if (isOver) return;
       isLate = true;
       channel.write("end\n");
-      timer = setTimeout(giveUp, patienceMs);
+      timer = setTimeout(giveUp, endTimeoutMs);
     };
     // An answer that came while this thread was busy is read before the program counts as late.
     timer = setTimeout(() => void setImmediate(late), atMost(wallMsOf(this.#walls.limits)));
@@ -175,7 +174,10 @@ class ForkServer {
   #endBy({ code, ms, isTooMuch, isClean, outputs }: Answer, isLate: boolean): ChildEnd {
     if (!isClean) this.#isUsable = false;
     const [stdout = "", stderr = "", reported = "", reached = ""] = outputs;
-    const how = { exitCode: code < 0 ? null : code, signal: code < 0 ? signalOf(-code) : null };
+    const how = {
+      exitCode: code < 0 ? null : code,
+      signal: code < 0 ? (signalOf(-code) ?? null) : null,
+    };
     const isKilled = how.signal === "SIGKILL";
     const ended = isLate && isKilled ? "timeout" : "ended";
     const reason = isTooMuch ? "output-limit" : ended;
@@ -206,11 +208,6 @@ function lost({ stderr, durationMs }: ChildEnd): ChildEnd {
   return { ...killed, reason: "ended", stderr, durationMs };
 }
 
-function signalOf(number: number): NodeJS.Signals {
-  const [name] = Object.entries(constants.signals).find(([, one]) => one === number) ?? [];
-  return (name ?? "SIGKILL") as NodeJS.Signals;
-}
-
 /** Reads its answers, one after the other. */
 class Answers {
   #chunks: Buffer[] = [];
@@ -232,8 +229,9 @@ class Answers {
     this.#chunks = [all];
     const line = all.indexOf("\n");
     if (line === -1) return;
-    this.#head ??= JSON.parse(all.toString("utf8", 0, line)) as AnswerHead;
-    const { lengths, ...head } = this.#head;
+    const read: AnswerHead = this.#head ?? JSON.parse(all.toString("utf8", 0, line));
+    this.#head = read;
+    const { lengths, ...head } = read;
     this.#wanted = line + 1 + lengths.reduce((sum, one) => sum + one, 0);
     if (this.#bytes < this.#wanted) return;
     let from = line + 1;
@@ -246,7 +244,7 @@ class Answers {
   }
 }
 
-/** Those of one sandbox. */
+/** The servers of one sandbox. */
 export class ForkServers {
   /** With the timer after which each is ended; the last one was used last. */
   readonly #idle: Map<ForkServer, NodeJS.Timeout> = new Map();

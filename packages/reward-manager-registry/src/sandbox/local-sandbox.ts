@@ -7,7 +7,7 @@
  * docs/security.md says what each isolation prevents, and what it does not.
  */
 
-import { availableParallelism, constants } from "node:os";
+import { availableParallelism } from "node:os";
 import {
   InvalidSampleError,
   InvalidScorerOptionError,
@@ -15,6 +15,7 @@ import {
   SandboxUnavailableError,
 } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
+import { signalOf } from "./confined-child.ts";
 import type { ChildEnd } from "./confined-child.ts";
 import { ForkServers } from "./fork-server.ts";
 import { chooseIsolation, hasFilter } from "./isolation/choose-isolation.ts";
@@ -22,7 +23,7 @@ import type { Choice, SandboxReport } from "./isolation/choose-isolation.ts";
 import { isolations } from "./isolation/isolation.ts";
 import type { Isolation, SandboxIsolation } from "./isolation/isolation.ts";
 import { runJudged } from "./judged-run.ts";
-import { cpuSecondsOf, runProgram } from "./program-run.ts";
+import { cpuSecondsOf, runProgram, warn } from "./program-run.ts";
 import type { RunLimits } from "./program-run.ts";
 import { Runtimes } from "./runtimes.ts";
 import type { ProgramLanguage, ProgramPart } from "./runtimes.ts";
@@ -246,9 +247,10 @@ let isWarned = false;
 function warnOfWeakness({ isolation, missing }: SandboxReport): void {
   if (isWarned || isolation !== "process" || missing.length === 0) return;
   isWarned = true;
-  const problems = missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
-  const text = `programs of a model run without an isolation of the kernel, which this machine does not have (${problems})`;
-  process.emitWarning(text, "RaylingWarning");
+  const names = missing.map((one) => one.isolation).join(", ");
+  warn(
+    `programs of a model run by the isolation "process", and little of it is the kernel's: this machine has no ${names}, and inspect() of a LocalSandbox says why`,
+  );
 }
 
 function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIsolation[] {
@@ -303,10 +305,8 @@ function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
 
 /** A shell in between reports 128 plus the signal's number. */
 function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode" | "signal"> {
-  const [name] = Object.entries(constants.signals).find(([, n]) => n + 128 === exitCode) ?? [];
-  return name === undefined
-    ? { exitCode, signal }
-    : { exitCode: null, signal: name as NodeJS.Signals };
+  const name = exitCode === null ? undefined : signalOf(exitCode - 128);
+  return name === undefined ? { exitCode, signal } : { exitCode: null, signal: name };
 }
 
 /** Numbers may have any size, so the text is not parsed here. */

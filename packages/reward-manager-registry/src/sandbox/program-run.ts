@@ -144,7 +144,7 @@ async function newFolder(language: ProgramLanguage): Promise<string> {
   }
 }
 
-/** What a machine lacks for a while. */
+/** Errors of the system that pass, as room is made. */
 const passing: readonly unknown[] =
   "EAGAIN EDQUOT EIO EMFILE ENFILE ENOMEM ENOSPC EROFS ETXTBSY".split(" ");
 
@@ -198,6 +198,11 @@ async function remove(folder: string): Promise<void> {
   } catch (error) {
     // The error's own message could contain names that the program chose.
     const code = codeOf(error) ?? "unknown";
-    process.emitWarning(`the folder ${folder} of a program stays: ${code}`, "RaylingWarning");
+    warn(`the folder ${folder} of a program stays: ${code}`);
   }
+}
+
+/** Core's own is not to be had here. The text has nothing that a program wrote. */
+export function warn(text: string): void {
+  process.emitWarning(text, "RaylingWarning");
 }
