@@ -54,7 +54,7 @@ describe.each(await isolationsHere())("by %s", (isolation: SandboxIsolation) => 
   });
 
   test("one that takes too long says what it wrote, and the next one goes on", async () => {
-    const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 300 };
+    const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 1_000 };
     await using sandbox = new LocalSandbox(options);
     const code = "import time\nprint('begun', flush=True)\ntime.sleep(1000)";
     const [before, late, after] = [

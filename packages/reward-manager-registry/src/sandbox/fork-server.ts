@@ -8,6 +8,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { SandboxResourceError } from "../errors.ts";
 import { atMost, signalOf } from "./confined-child.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
 import {
@@ -32,6 +33,9 @@ type Walls = Pick<RunRequest, "isolation" | "runtimes" | "limits">;
 
 /** So long, in ms, it has to end a program that takes too long, and to say what it wrote. */
 const endTimeoutMs = 5_000;
+
+/** It has so long, in ms, to begin. */
+const beginTimeoutMs = 60_000;
 
 /** For so long, in ms, one is kept that nobody needs. */
 const idleMs = 10_000;
@@ -58,6 +62,10 @@ interface Connection {
 /** Why it was ended. */
 class Ended extends Error {}
 
+function notBegun(what: string): SandboxResourceError {
+  return new SandboxResourceError(`the process that programs are forked from ${what}`);
+}
+
 class ForkServer {
   readonly #walls: Walls;
   readonly #stop = new AbortController();
@@ -66,14 +74,25 @@ class ForkServer {
   /** The program that runs. */
   #running: PromiseWithResolvers<Answer | ChildEnd> | undefined;
   #isUsable = true;
-  /** Nobody waits for it before its first program, or after its last. */
+  /** Does nothing until there is a process. */
   #hold: Hold = () => undefined;
 
   constructor(walls: Walls) {
     this.#walls = walls;
     const { maxOutputBytes } = walls.limits;
     const part = { kind: "forks", maxOutputBytes, cpuSeconds: cpuSecondsOf(walls.limits) } as const;
-    const answers = new Answers((answer) => this.#running?.resolve(answer));
+    let connection: Connection | undefined;
+    const answers = new Answers((answer) => {
+      // The first one says that it has begun.
+      if (connection === undefined) this.#running?.resolve(answer);
+      else this.#connected.resolve(connection);
+      connection = undefined;
+    });
+    const late = (): void =>
+      this.#stop.abort(notBegun(`has not begun within ${beginTimeoutMs / 1000} s`));
+    const timer = setTimeout(late, beginTimeoutMs);
+    const begun = (): void => clearTimeout(timer);
+    this.#connected.promise.then(begun, begun);
     this.#ended = runProgram({
       ...walls,
       language: "python",
@@ -85,13 +104,16 @@ class ForkServer {
         channel.on("error", () => undefined);
         channel.on("data", (chunk: Buffer) => answers.add(chunk));
         this.#hold = hold;
-        this.#connected.resolve({ channel, folder });
+        connection = { channel, folder };
       },
     }).finally(() => {
       this.#isUsable = false;
     });
     this.#ended.then(
-      (end) => this.#running?.resolve(lost(end)),
+      (end) => {
+        this.#connected.reject(notBegun(`was ended by ${end.signal ?? `code ${end.exitCode}`}`));
+        this.#running?.resolve(lost(end));
+      },
       (error: unknown) => {
         this.#connected.reject(error);
         this.#running?.reject(error);

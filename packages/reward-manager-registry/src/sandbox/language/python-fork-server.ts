@@ -7,7 +7,8 @@
  * Requests come on file descriptor 3, a line of JSON each: the name of the function, or null. The
  * program and its input lie in the folder by then. An answer is a line of JSON and the four outputs
  * that it has the lengths of: standard output, standard error, and what the program's process wrote
- * to its own file descriptors 3 and 5. The line "end" ends the program that runs.
+ * to its own file descriptors 3 and 5; one without outputs comes first, and says that it has begun.
+ * The line "end" ends the program that runs.
  */
 export const pythonForkServer: string = `
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
@@ -99,6 +100,10 @@ def serve(most_output, cpu_seconds):
         except OSError:
             return False
 
+    def answer(head, *outputs):
+        send(b"".join((json.dumps({**head, "lengths": list(map(len, outputs))}).encode(), b"\\n", *outputs)))
+
+    answer({"code": 0, "ms": 0, "isTooMuch": False, "isClean": True})
     while True:
         line = next_line()
         # It came after the end of the run.
@@ -119,7 +124,6 @@ def serve(most_output, cpu_seconds):
             os.close(at)
         status = os.waitpid(child, 0)[1]
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        answer = {"code": code, "ms": (time.monotonic() - started) * 1000, "isTooMuch": is_too_much,
-                  "isClean": is_clean(), "lengths": list(map(len, outputs))}
-        send(b"".join((json.dumps(answer).encode(), b"\\n", *outputs)))
+        ms = (time.monotonic() - started) * 1000
+        answer({"code": code, "ms": ms, "isTooMuch": is_too_much, "isClean": is_clean()}, *outputs)
 `;
