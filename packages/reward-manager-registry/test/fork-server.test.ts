@@ -89,6 +89,22 @@ describe.each(await isolationsHere())("by %s", (isolation: SandboxIsolation) => 
   });
 });
 
+test("programs that use numpy come from a process that has loaded it, with a state of their own", async ({
+  skip,
+}) => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  const found = await run(sandbox, "import numpy");
+  skip(found.exitCode !== 0, "there is no numpy");
+  const loaded = "import sys, os\nprint('num' + 'py' in sys.modules, os.getppid())";
+  const named = await run(sandbox, `${loaded} # numpy`);
+  expect(named.stdout).toMatch(/^True /);
+  const [without, again] = [await run(sandbox, loaded), await run(sandbox, `${loaded} # np`)];
+  expect(without.stdout).toMatch(/^False /);
+  expect(again.stdout).toBe(named.stdout);
+  const random = "print(np.random.rand())";
+  expect((await run(sandbox, random)).stdout).not.toBe((await run(sandbox, random)).stdout);
+});
+
 const programs = {
   "a text of its own": "import os\nout = os.fdopen(1, 'w')\nout.write('a')",
   "an output that is another's":

@@ -67,6 +67,7 @@ function notBegun(what: string): SandboxResourceError {
 }
 
 class ForkServer {
+  readonly hasNumpy: boolean;
   readonly #walls: Walls;
   readonly #stop = new AbortController();
   readonly #connected = Promise.withResolvers<Connection>();
@@ -77,10 +78,12 @@ class ForkServer {
   /** Does nothing until there is a process. */
   #hold: Hold = () => undefined;
 
-  constructor(walls: Walls) {
+  constructor(walls: Walls, hasNumpy: boolean) {
+    this.hasNumpy = hasNumpy;
     this.#walls = walls;
     const { maxOutputBytes } = walls.limits;
-    const part = { kind: "forks", maxOutputBytes, cpuSeconds: cpuSecondsOf(walls.limits) } as const;
+    const cpuSeconds = cpuSecondsOf(walls.limits);
+    const part = { kind: "forks", maxOutputBytes, cpuSeconds, hasNumpy } as const;
     let connection: Connection | undefined;
     const answers = new Answers((answer) => {
       // The first one says that it has begun.
@@ -273,7 +276,9 @@ export class ForkServers {
 
   /** Rejects as runProgram does. */
   async run(walls: Walls, run: ForkedRun): Promise<ChildEnd> {
-    const server = this.#take() ?? new ForkServer(walls);
+    // A program that does not use it has its memory for itself.
+    const hasNumpy = /\b(?:numpy|np)\b/.test(run.code);
+    const server = this.#take(hasNumpy) ?? new ForkServer(walls, hasNumpy);
     try {
       return await server.run(run);
     } finally {
@@ -290,8 +295,9 @@ export class ForkServers {
     await Promise.all(all.map((server) => server.end()));
   }
 
-  #take(): ForkServer | undefined {
+  #take(hasNumpy: boolean): ForkServer | undefined {
     for (const [server, timer] of [...this.#idle].toReversed()) {
+      if (server.hasNumpy !== hasNumpy) continue;
       clearTimeout(timer);
       this.#idle.delete(server);
       if (server.isUsable) return server;

@@ -25,7 +25,15 @@ export type ProgramLanguage = "python" | "javascript";
 export type ProgramPart =
   | { readonly kind: "script" | "server" | "judge" }
   | { readonly kind: "function"; readonly name: string }
-  | { readonly kind: "forks"; readonly maxOutputBytes: number; readonly cpuSeconds: number };
+  | ForksPart;
+
+export interface ForksPart {
+  readonly kind: "forks";
+  readonly maxOutputBytes: number;
+  readonly cpuSeconds: number;
+  /** Whether numpy is loaded for all programs. */
+  readonly hasNumpy: boolean;
+}
 
 /** The files of a run's code folder, and the command that starts it. */
 export interface Preparation {
@@ -190,7 +198,10 @@ function argumentsOf(part: ProgramPart): string[] {
     case "function":
       return ["function", part.name];
     case "forks":
-      return ["serve", String(part.maxOutputBytes), String(part.cpuSeconds)];
+      return [
+        "serve",
+        ...[part.maxOutputBytes, part.cpuSeconds, Number(part.hasNumpy)].map(String),
+      ];
     default:
       return [part.kind];
   }

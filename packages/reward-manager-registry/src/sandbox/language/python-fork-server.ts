@@ -1,6 +1,6 @@
 /**
  * The process from which programs of Python are forked: it has loaded what all of them need, so
- * that a run takes a fork in place of a start of Python (20 times as much). It never runs code of a
+ * that a run takes a fork in place of a start of Python. It never runs code of a
  * program itself, not even compiles it. The process that it forks for a run confines itself before
  * it does, as one that was started for it would; the limits of the shell hold for it, too.
  *
@@ -16,13 +16,17 @@ OUTPUTS = (1, 2, 3, 5)
 MOST_ERRORS, MOST_REACHED = 65536, 64
 
 
-def serve(most_output, cpu_seconds):
+def serve(most_output, cpu_seconds, has_numpy):
     """Answers requests for ever. Returns in the process of each run: the name of its function."""
     import ctypes, gc, resource, select, time
     prctl = ctypes.CDLL(None).prctl
     # Otherwise programs, whose user is ours, could write to our memory.
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     all_known()
+    numpy = None
+    if has_numpy:
+        with contextlib.suppress(Exception):
+            import numpy.random
     begun_with = os.stat(FOLDER).st_mode
     server, received = os.getpid(), b""
     gc.collect()
@@ -62,6 +66,10 @@ def serve(most_output, cpu_seconds):
         seconds = cpu_seconds if hard == resource.RLIM_INFINITY else min(cpu_seconds, hard)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+        if numpy is not None:
+            # As that of Python, its state is not the next program's, too.
+            with contextlib.suppress(Exception):
+                numpy.random.seed()
 
     def collect(child, reading):
         """What the program writes, up to its end; and whether that was too much."""

@@ -41,7 +41,7 @@ def function_of(names, name):
 
 /** The shared beginning of the runner, the server and the judge. */
 export const pythonBase: string = `
-import builtins, contextlib, json, os, signal, sys, types
+import builtins, contextlib, json, os, re, signal, sys, types
 
 FOLDER = os.path.realpath(os.getcwd())
 CODE = os.path.dirname(os.path.realpath(__file__))
@@ -87,7 +87,7 @@ def all_known():
 def main_module(source):
     main = types.ModuleType("__main__")
     main.__dict__.update(all_known(), __builtins__=builtins, __file__="program.py")
-    if "np." in source:
+    if re.search(r"\\bnp\\b", source):
         try:
             exec("import numpy as np", main.__dict__)
         except ImportError:
