@@ -185,13 +185,14 @@ class Terms {
 
   #power(base: Expression, exponent: Expression): Ratio {
     const of = this.ratio(base);
-    const by = numberIn(this.ratio(exponent));
+    const power = this.ratio(exponent);
+    const by = numberIn(power);
     if (by === undefined) {
       const number = numberIn(of);
       // The one kind of fraction that sympy finds equal to a rounded number there.
       const isPart = number !== undefined && typeof number !== "number" && number.above === 1n;
       const written = isPart && number.below !== 1n ? `(${rounded(number)}.*)` : print(of);
-      return over1(this.#other(`${written}^${print(this.ratio(exponent))}`));
+      return over1(this.#other(`${written}^${print(power)}`));
     }
     if (typeof by === "number") return this.#roundedPower(of, by);
     if (by.below === 1n) return this.#wholePower(of, Number(by.above));
