@@ -12,6 +12,8 @@ import {
 import { sized } from "../../../test/fixtures/suite.ts";
 import { lastBoxed } from "../src/scorers/math/boxed.ts";
 import { areEqualExpressions } from "../src/scorers/math/expression/equality.ts";
+import { parseExpression } from "../src/scorers/math/expression/parser.ts";
+import { compareTerms } from "../src/scorers/math/expression/terms.ts";
 import { gradeAnswer, mathRulerGrader } from "../src/scorers/math/grade-answer.ts";
 import { latexToText } from "../src/scorers/math/latex/text.ts";
 import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
@@ -251,6 +253,7 @@ test.each([
   ["open roots", String.raw`\sqrt[`.repeat(3000)],
   ["factorials", `x*1${"!".repeat(20_000)}`],
   ["functions", "ln ".repeat(2000)],
+  ["numbers without end beside long ones", "1e300*1e300*0.12345678901234567890"],
 ])("%s end", (_what, text) => {
   for (const answer of [text, `0.1+${text}`]) {
     // The same as it is written, and as it is worked out.
@@ -258,6 +261,37 @@ test.each([
     scoreGeo3k(String.raw`\boxed{${answer}}`, `${answer}+0`);
     scorePrimeMath(String.raw`\boxed{${answer}}`, `0+${answer}`);
   }
+});
+
+/** The bound is on what the steps handle: the number of steps alone would allow each of them. */
+describe("the work of a comparison has a bound", () => {
+  const compared = (left: string, right: string): string => {
+    const [one, other] = [parseExpression(left), parseExpression(right)];
+    return one === undefined || other === undefined ? "unread" : compareTerms(one, other);
+  };
+  const letters = (count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `x_${index}`);
+
+  test.each([
+    ["digits of factors", `${"(1/7+x)*".repeat(100)}1`],
+    ["digits of terms", `1/199!${"+1/3+1/5".repeat(1000)}`],
+    ["letters of a term", letters(500).join("*")],
+    ["terms within signs", `${"-(".repeat(90)}${letters(1000).join("+")}${")".repeat(90)}`],
+    ["roots of large numbers", `${"sqrt(200!)+".repeat(300)}1`],
+  ])("%s", (_what, text) => {
+    expect(compared(text, text)).toBe("unknown");
+  });
+
+  test("a part within parts is as short as any, and equal to itself", () => {
+    let [one, other] = ["sqrt(3)", "sqrt(12)/2"];
+    for (let level = 0; level < 12; level++) {
+      [one, other] = [`ln((${one}+1/7)^9)`, `ln((1/7+${other})^9)`];
+    }
+    expect(compared(one, other)).toBe("same");
+    expect(compared(one, `${other}+1`)).toBe("different");
+    expect(scoreGeo3k(String.raw`\boxed{171!+${one}}`, `${other}+171!`)).toBe(0.9);
+    expect(scoreGeo3k(String.raw`\boxed{171!+${one}}`, "1/2")).toBe(0);
+  });
 });
 
 describe("expressions of any length are worked out", () => {

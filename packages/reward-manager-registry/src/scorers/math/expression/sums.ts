@@ -1,10 +1,11 @@
 /**
  * Sums of products of letters with coefficients, and ratios of two such sums. This module has the
- * data; terms.ts multiplies.
+ * data; terms.ts multiplies. Whatever walks a whole sum spends `Work` on it.
  */
 
-import { added, isZero, multiplied, rounded, whole } from "./coefficient.ts";
+import { digitsOf, isZero, rounded, whole } from "./coefficient.ts";
 import type { Coefficient } from "./coefficient.ts";
+import type { Work } from "./work.ts";
 
 /** The exponent of each factor; none is zero. */
 export type Factors = ReadonlyMap<string, number>;
@@ -47,34 +48,36 @@ function keyOf(factors: Factors): string {
 }
 
 /** Adds sums from left to right; terms with equal factors become one. */
-export function sumOf(sums: readonly Sum[]): Sum {
+export function sumOf(sums: readonly Sum[], work: Work): Sum {
   const [first, ...others] = sums;
   if (first !== undefined && others.length === 0) return first;
   const all = new Map<string, Term>();
   for (const [key, term] of sums.flatMap((sum) => [...sum])) {
+    work.spend(1);
     const before = all.get(key);
     const coefficient =
-      before === undefined ? term.coefficient : added(before.coefficient, term.coefficient);
+      before === undefined ? term.coefficient : work.added(before.coefficient, term.coefficient);
     if (isZero(coefficient)) all.delete(key);
     else all.set(key, { coefficient, factors: term.factors });
   }
   return all;
 }
 
-export function times(sum: Sum, by: Coefficient): Sum {
+export function times(sum: Sum, by: Coefficient, work: Work): Sum {
   return new Map(
     [...sum].map(([key, term]) => [
       key,
-      { ...term, coefficient: multiplied(term.coefficient, by) },
+      { ...term, coefficient: work.multiplied(term.coefficient, by) },
     ]),
   );
 }
 
 /** Rounds its fractions; whole numbers stay exact. */
-export function roundedSum(sum: Sum): Sum {
+export function roundedSum(sum: Sum, work: Work): Sum {
   return new Map(
     [...sum].map(([key, term]) => {
       const { coefficient } = term;
+      work.spend(1 + digitsOf(coefficient));
       const isWhole = typeof coefficient !== "number" && coefficient.below === 1n;
       return [key, isWhole ? term : { ...term, coefficient: rounded(coefficient) }];
     }),
@@ -96,12 +99,14 @@ export function isOne(sum: Sum): boolean {
   return typeof coefficient !== "number" && coefficient.above === 1n && coefficient.below === 1n;
 }
 
-export function print({ above, below }: Ratio): string {
-  return isOne(below) ? printSum(above) : `(${printSum(above)}/${printSum(below)})`;
+export function print({ above, below }: Ratio, work: Work): string {
+  if (isOne(below)) return printSum(above, work);
+  return `(${printSum(above, work)}/${printSum(below, work)})`;
 }
 
-export function printSum(sum: Sum): string {
-  const terms = [...sum].map(([key, { coefficient }]) => {
+export function printSum(sum: Sum, work: Work): string {
+  const terms = [...sum].map(([key, { coefficient, factors }]) => {
+    work.spend(1 + factors.size + digitsOf(coefficient));
     const number =
       typeof coefficient === "number"
         ? `${coefficient}.`

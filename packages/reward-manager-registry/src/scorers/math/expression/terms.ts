@@ -6,7 +6,7 @@
  * Opaque parts count as letters: powers with letters in them, logarithms, roots of sums.
  */
 
-import { coefficientOf, divided, multiplied, negated, rounded, whole } from "./coefficient.ts";
+import { coefficientOf, negated, rounded, whole } from "./coefficient.ts";
 import type { Coefficient, Fraction } from "./coefficient.ts";
 import { factorial } from "./complex.ts";
 import type { Expression } from "./parser.ts";
@@ -24,12 +24,10 @@ import {
   times,
 } from "./sums.ts";
 import type { Ratio, Sum, Term } from "./sums.ts";
+import { Work } from "./work.ts";
 
-/**
- * The most products of two terms: far more than an answer has, and at most some hundredths of a
- * second.
- */
-const maxProducts = 30_000;
+/** Two terms are multiplied in the time of so many units of work, and one for each factor. */
+const productUnits = 8;
 const maxExponent = 64;
 const maxFactorial = 200;
 
@@ -60,11 +58,7 @@ export function compareTerms(
     const terms = new Terms(roundsFirst);
     const one = terms.ratio(left);
     const other = terms.ratio(right);
-    const difference = sumOf([
-      terms.product(one.above, other.below),
-      times(terms.product(other.above, one.below), whole(-1n)),
-    ]);
-    if (difference.size === 0) return "same";
+    if (terms.difference(one, other).size === 0) return "same";
     return terms.hasOnlyLetters() ? "unequal" : "different";
   } catch (error) {
     if (error instanceof RangeError) return "unknown";
@@ -76,7 +70,9 @@ class Terms {
   /** The square of each factor. */
   readonly #squares = new Map<string, Sum>([["I", constant(whole(-1n))]]);
   readonly #roundsFirst: boolean;
-  #left = maxProducts;
+  readonly #work = new Work();
+  /** Short names of letters by their texts: a part within parts would else be in each text. */
+  readonly #names = new Map([["I", "I"]]);
   #hasOthers = false;
 
   constructor(roundsFirst: boolean) {
@@ -93,13 +89,13 @@ class Terms {
       case "number":
         return this.#number(expression.digits, expression.isFloat, expression.isImaginary);
       case "symbol":
-        return over1(letter(expression.name));
+        return over1(letter(this.#nameOf(expression.name)));
       case "constant":
         if (expression.name !== "pi") throw new RangeError("no number");
-        return over1(letter("pi"));
+        return over1(letter(this.#nameOf("pi")));
       case "negative": {
         const { above, below } = this.ratio(expression.of);
-        return { above: times(above, whole(-1n)), below };
+        return { above: this.#times(above, whole(-1n)), below };
       }
       case "sum":
         return this.#sum(expression);
@@ -117,14 +113,28 @@ class Terms {
     }
   }
 
-  product(left: Sum, right: Sum): Sum {
-    this.#left -= left.size * right.size;
-    if (this.#left < 0) throw new RangeError("too many terms");
+  /** The numerator of the difference over one denominator. */
+  difference(left: Ratio, right: Ratio): Sum {
+    return this.#added([
+      this.#product(left.above, right.below),
+      this.#times(this.#product(right.above, left.below), whole(-1n)),
+    ]);
+  }
+
+  #added(sums: readonly Sum[]): Sum {
+    return sumOf(sums, this.#work);
+  }
+
+  #times(sum: Sum, by: Coefficient): Sum {
+    return times(sum, by, this.#work);
+  }
+
+  #product(left: Sum, right: Sum): Sum {
     const terms: Sum[] = [];
     for (const one of left.values()) {
       for (const other of right.values()) terms.push(this.#termProduct(one, other));
     }
-    return sumOf(terms);
+    return this.#added(terms);
   }
 
   #number(digits: string, isFloat: boolean, isImaginary: boolean): Ratio {
@@ -133,7 +143,7 @@ class Terms {
     const number = constant(coefficient);
     if (!isImaginary) return over1(number);
     this.#hasOthers = true;
-    return over1(this.product(number, letter("I")));
+    return over1(this.#product(number, letter("I")));
   }
 
   #sum({ first, rest }: Extract<Expression, { kind: "sum" }>): Ratio {
@@ -142,29 +152,32 @@ class Terms {
     let below = start.below;
     for (const { isInverse, of } of rest) {
       const next = this.ratio(of);
-      const nextAbove = isInverse ? times(next.above, whole(-1n)) : next.above;
+      const nextAbove = isInverse ? this.#times(next.above, whole(-1n)) : next.above;
       if (isOne(below) && isOne(next.below)) {
         above.push(nextAbove);
         continue;
       }
-      above = [this.product(sumOf(above), next.below), this.product(nextAbove, below)];
-      below = this.product(below, next.below);
+      above = [this.#product(this.#added(above), next.below), this.#product(nextAbove, below)];
+      below = this.#product(below, next.below);
     }
-    return { above: sumOf(above), below };
+    return { above: this.#added(above), below };
   }
 
   #multiplied(left: Ratio, right: Ratio): Ratio {
     const one = this.#prepared(left);
     const other = this.#prepared(right);
     return {
-      above: this.product(one.above, other.above),
-      below: this.product(one.below, other.below),
+      above: this.#product(one.above, other.above),
+      below: this.#product(one.below, other.below),
     };
   }
 
   #prepared(ratio: Ratio): Ratio {
     if (!this.#roundsFirst || numberIn(ratio) !== undefined) return ratio;
-    return { above: roundedSum(ratio.above), below: roundedSum(ratio.below) };
+    return {
+      above: roundedSum(ratio.above, this.#work),
+      below: roundedSum(ratio.below, this.#work),
+    };
   }
 
   #divided(left: Ratio, right: Ratio): Ratio {
@@ -177,8 +190,8 @@ class Terms {
     const isNumber = number !== undefined && numberIn(right) !== undefined;
     // As in sympy, numbers divide, and anything else is multiplied by the inverse.
     const above = isNumber
-      ? constant(divided(number, only.coefficient))
-      : times(left.above, divided(whole(1n), only.coefficient));
+      ? constant(this.#work.divided(number, only.coefficient))
+      : this.#times(left.above, this.#work.divided(whole(1n), only.coefficient));
     const below = termSum({ coefficient: whole(1n), factors: only.factors });
     return this.#multiplied({ above, below: left.below }, { above: right.below, below });
   }
@@ -191,12 +204,14 @@ class Terms {
       const number = numberIn(of);
       // The one kind of fraction that sympy finds equal to a rounded number there.
       const isPart = number !== undefined && typeof number !== "number" && number.above === 1n;
-      const written = isPart && number.below !== 1n ? `(${rounded(number)}.*)` : print(of);
-      return over1(this.#other(`${written}^${print(power)}`));
+      const isRounded = isPart && number.below !== 1n;
+      const written = isRounded ? `(${rounded(number)}.*)` : print(of, this.#work);
+      return over1(this.#other(`${written}^${print(power, this.#work)}`));
     }
     if (typeof by === "number") return this.#roundedPower(of, by);
     if (by.below === 1n) return this.#wholePower(of, Number(by.above));
-    if (by.below !== 2n) return over1(this.#other(`${print(of)}^${by.above}/${by.below}`));
+    if (by.below !== 2n)
+      return over1(this.#other(`${print(of, this.#work)}^${by.above}/${by.below}`));
     return this.#wholePower(this.#root(of), Number(by.above));
   }
 
@@ -216,7 +231,7 @@ class Terms {
   /** 2^0.5 is a number, but x^0.5 is no root of x. */
   #roundedPower(base: Ratio, exponent: number): Ratio {
     const number = numberIn(base);
-    if (number === undefined) return over1(this.#other(`${print(base)}^${exponent}.`));
+    if (number === undefined) return over1(this.#other(`${print(base, this.#work)}^${exponent}.`));
     const value = rounded(number) ** exponent;
     if (!Number.isFinite(value)) throw new RangeError("no number");
     return over1(constant(value));
@@ -236,10 +251,8 @@ class Terms {
   }
 
   #rootOf(of: Ratio): Ratio {
-    if (!isOne(of.below)) return over1(this.#other(`sqrt${print(of)}`));
-    const name = `sqrt${printSum(of.above)}`;
-    this.#squares.set(name, of.above);
-    return over1(this.#other(name));
+    if (!isOne(of.below)) return over1(this.#other(`sqrt${print(of, this.#work)}`));
+    return over1(this.#rootNamed(`sqrt${printSum(of.above, this.#work)}`, of.above));
   }
 
   #rootOfNumber(number: Coefficient): Ratio {
@@ -247,7 +260,7 @@ class Terms {
     const root = typeof size === "number" ? constant(Math.sqrt(size)) : this.#surd(size);
     if (size === number) return over1(root);
     this.#hasOthers = true;
-    return over1(this.product(root, letter("I")));
+    return over1(this.#product(root, letter("I")));
   }
 
   /** Simplifies a root: √12 is 2√3. */
@@ -256,38 +269,54 @@ class Terms {
     let inside = above * below;
     // Larger squares stay inside; the comparison by value then decides.
     for (let factor = 2n; factor <= 1000n && factor * factor <= inside; factor++) {
+      this.#work.spend(1);
       while (inside % (factor * factor) === 0n) {
         inside /= factor * factor;
         outside *= factor;
       }
     }
-    const coefficient = divided(whole(outside), whole(below));
+    const coefficient = this.#work.divided(whole(outside), whole(below));
     if (inside === 0n || inside === 1n) return constant(inside === 0n ? whole(0n) : coefficient);
-    const name = `sqrt${inside}`;
-    this.#squares.set(name, constant(whole(inside)));
-    return times(this.#other(name), coefficient);
+    const root = this.#rootNamed(`sqrt${inside}`, constant(whole(inside)));
+    return this.#times(root, coefficient);
   }
 
   #call(name: string, of: Ratio): Ratio {
     if (name === "sqrt") return this.#root(of);
     const number = numberIn(of);
     if (name === "factorial" && number !== undefined) {
+      this.#work.spend(maxFactorial);
       const product = factorialOf(number);
       if (product !== undefined) return over1(constant(product));
     }
     if (!functions.has(name) || (name === "ln" && of.above.size === 0)) {
       throw new RangeError("no number");
     }
-    return over1(this.#other(`${name}${print(of)}`));
+    return over1(this.#other(`${name}${print(of, this.#work)}`));
   }
 
-  #other(name: string): Sum {
+  #rootNamed(text: string, square: Sum): Sum {
+    const root = this.#other(text);
+    this.#squares.set(this.#nameOf(text), square);
+    return root;
+  }
+
+  #other(text: string): Sum {
     this.#hasOthers = true;
-    return letter(name);
+    return letter(this.#nameOf(text));
+  }
+
+  #nameOf(text: string): string {
+    const known = this.#names.get(text);
+    if (known !== undefined) return known;
+    const name = `#${this.#names.size}`;
+    this.#names.set(text, name);
+    return name;
   }
 
   #termProduct(left: Term, right: Term): Sum {
-    const coefficient = multiplied(left.coefficient, right.coefficient);
+    this.#work.spend(productUnits + left.factors.size + right.factors.size);
+    const coefficient = this.#work.multiplied(left.coefficient, right.coefficient);
     const factors = new Map(left.factors);
     let squares: Sum | undefined;
     for (const [name, count] of right.factors) {
@@ -295,14 +324,14 @@ class Terms {
       const square = this.#squares.get(name);
       if (square !== undefined) {
         for (; total >= 2; total -= 2) {
-          squares = squares === undefined ? square : this.product(squares, square);
+          squares = squares === undefined ? square : this.#product(squares, square);
         }
       }
       if (total === 0) factors.delete(name);
       else factors.set(name, total);
     }
     const product = termSum({ coefficient, factors });
-    return squares === undefined ? product : this.product(product, squares);
+    return squares === undefined ? product : this.#product(product, squares);
   }
 }
 
