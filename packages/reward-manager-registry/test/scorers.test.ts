@@ -154,6 +154,19 @@ test.each([
   expect(latexToText(latex)).toBe(text);
 });
 
+test("LaTeX as text: columns have one width, unless they would be spaces almost alone", () => {
+  const matrix = (...cells: readonly string[]): string =>
+    String.raw`\begin{pmatrix}${cells.join("&")}\end{pmatrix}`;
+  const wide = "1".repeat(1000);
+  expect(latexToText(matrix("2", wide))).toBe(`[ ${" ".repeat(999)}2 ${wide} ]`);
+  expect(latexToText(matrix(wide, ...Array(200).fill("2")))).toBeUndefined();
+  expect(scoreGeo3k(String.raw`\boxed{${matrix(wide, "2")}}`, matrix(` ${wide}`, "2"))).toBe(0.9);
+  // Each level has 20 columns of the width of the one within it.
+  let nested = "1";
+  for (let level = 0; level < 8; level++) nested = matrix(nested, ...Array(20).fill("2"));
+  expect(latexToText(nested)).toBeUndefined();
+});
+
 test.each([
   ["1_000", 1000],
   [" 1e3\n", 1000],

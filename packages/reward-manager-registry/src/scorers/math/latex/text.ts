@@ -16,14 +16,15 @@ export interface LatexTextOptions {
 
 /**
  * Returns the text; undefined if pylatexenc fails: required arguments are missing, or the nesting
- * is too deep.
+ * is too deep. Undefined, too, for a text that would be spaces almost alone.
  */
 export function latexToText(
   latex: string,
   { lenient = false }: LatexTextOptions = {},
 ): string | undefined {
   try {
-    return textOf(readLatex(latex), { isEquation: false, lenient });
+    const spaces = { left: 10_000 + 20 * latex.length };
+    return textOf(readLatex(latex), { isEquation: false, lenient, spaces });
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -37,6 +38,11 @@ interface Context {
   /** Whether spaces between commands are dropped, and those behind a command's name are kept. */
   readonly isEquation: boolean;
   readonly lenient: boolean;
+  /**
+   * The spaces that may yet be added, in the whole text: columns have the width of the widest cell,
+   * and matrices and equations nest, so that a few letters could need more than there is memory.
+   */
+  readonly spaces: { left: number };
 }
 
 function textOf(nodes: readonly LatexNode[], context: Context): string {
@@ -82,11 +88,19 @@ const specialTexts: Readonly<Record<string, string>> = {
 
 function equation(nodes: readonly LatexNode[], isDisplay: boolean, context: Context): string {
   const text = textOf(nodes, { ...context, isEquation: true }).trim();
-  return isDisplay ? indented(text) : text;
+  return isDisplay ? indented(text, context) : text;
 }
 
-function indented(text: string): string {
-  return `\n    ${text.replaceAll("\n", "\n    ")}\n`;
+function indented(text: string, context: Context): string {
+  const lines = text.split("\n");
+  return `\n${lines.map((line) => padding(4, context) + line).join("\n")}\n`;
+}
+
+/** @throws SyntaxError once there are too many */
+function padding(count: number, context: Context): string {
+  context.spaces.left -= count;
+  if (context.spaces.left < 0) throw new SyntaxError("too many spaces");
+  return " ".repeat(count);
 }
 
 const equations = new Set(
@@ -115,7 +129,7 @@ function environmentText({ name, nodes }: Environment, context: Context): string
 /**
  * Writes `[ 1 2; 3 4 ]`, in columns of one width.
  *
- * @throws SyntaxError for an empty matrix
+ * @throws SyntaxError for an empty matrix, or one that is far larger than its cells
  */
 function matrix(nodes: readonly LatexNode[], context: Context): string {
   const rows: string[][] = [[]];
@@ -139,7 +153,7 @@ function matrix(nodes: readonly LatexNode[], context: Context): string {
   if (widths.length === 0) throw new SyntaxError("an empty matrix");
   const width = widths.reduce((most, one) => Math.max(most, one));
   const lines = rows.map((row) =>
-    row.map((text) => " ".repeat(width - lengthOf(text)) + text).join(" "),
+    row.map((text) => padding(width - lengthOf(text), context) + text).join(" "),
   );
   return `[ ${lines.join("; ")} ]`;
 }
@@ -164,7 +178,7 @@ function commandText(command: Command, context: Context): string {
   if (isAlphabet(name)) return inAlphabet(name, argument(0));
   if (isAccent(name)) return accented(args === undefined ? " " : argument(0).trim(), name);
   if (context.lenient && unknownTexts.has(name)) return argument(0);
-  return articleText(command, argument);
+  return articleText(command, argument, context);
 }
 
 /** Signs that pylatexenc drops. */
@@ -228,7 +242,11 @@ function named(index: number, texts: readonly string[]): string {
 }
 
 /** Commands of articles more than of answers. */
-function articleText({ name, args }: Command, argument: (index: number) => string): string {
+function articleText(
+  { name, args }: Command,
+  argument: (index: number) => string,
+  context: Context,
+): string {
   switch (name) {
     case "sqrt":
       return `√(${named(
@@ -268,7 +286,7 @@ function articleText({ name, args }: Command, argument: (index: number) => strin
     case "subparagraph":
       return `\n\n    ${argument(2)}\n`;
     case "includegraphics":
-      return indented("< g r a p h i c s >");
+      return indented("< g r a p h i c s >", context);
     case "texorpdfstring":
     case "title":
     case "author":
