@@ -91,6 +91,10 @@ describe("expressions are equal for all values of their letters", () => {
     ["sqrt(3+2sqrt(2))", "1+sqrt(2)"],
     ["5+1/(1/0)", "5"],
     ["n!=1", "k!=2"],
+    ["x//2+1", "1+x//2"],
+    ["7//2+0.5", "3.5"],
+    ["-7//2*x", "-4x"],
+    ["7.5//2*x", "3x"],
   ])("%s and %s", (left, right) => {
     expect(areEqualExpressions(left, right)).toBe(true);
   });
@@ -118,6 +122,9 @@ describe("expressions are equal for all values of their letters", () => {
     ["ab!", "a(b!)"],
     ["03", "3"],
     ["x<1", "x<1"],
+    ["x//2", "x//3"],
+    ["7//2", "7/2"],
+    ["1//0", "1//0"],
     ["5 !", "120"],
     ["(x+1)+\n(x)", "2x+"],
     ["(".repeat(5000) + "x" + ")".repeat(5000), "x"],

@@ -117,6 +117,16 @@ export function divided(a: Coefficient, b: Coefficient): Coefficient {
   return fraction(a.above * b.below, a.below * b.above);
 }
 
+/** Rounds down to a whole number, as Python's `//` does. */
+export function floored(value: Coefficient): Fraction {
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw new RangeError("too large");
+    return whole(BigInt(Math.floor(value)));
+  }
+  const quotient = value.above / value.below;
+  return whole(value.above < 0n && value.below !== 1n ? quotient - 1n : quotient);
+}
+
 /** Rounds to the nearest number, as if from the exact value. */
 export function rounded(value: Coefficient): number {
   if (typeof value === "number") return value;

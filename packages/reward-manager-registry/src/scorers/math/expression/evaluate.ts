@@ -62,9 +62,20 @@ function inTurn(
   inverse: Operation,
 ): Complex {
   return rest.reduce(
-    (left, { isInverse, of }) => (isInverse ? inverse : operation)(left, evaluate(of, values)),
+    (left, { isInverse, isFloored = false, of }) => {
+      const value = (isInverse ? inverse : operation)(left, evaluate(of, values));
+      return isFloored ? floor(value, values) : value;
+    },
     evaluate(first, values),
   );
+}
+
+/** With letters it has no value here: different ones are alike at points that are near zero. */
+function floor({ re, im }: Complex, values: Values): Complex {
+  if (values.size > 0 || im !== 0 || !Number.isFinite(re)) return notANumber;
+  // Undoes rounding, as of the square of a root.
+  const nearest = Math.round(re);
+  return { re: Math.abs(re - nearest) < 1e-12 ? nearest : Math.floor(re), im };
 }
 
 function called(name: string, value: Complex): Complex {

@@ -28,6 +28,8 @@ export type Expression =
 /** Another term or factor, and whether it is subtracted or divided by. */
 export interface Step {
   readonly isInverse: boolean;
+  /** Whether the quotient is rounded down, as Python's `//` does. */
+  readonly isFloored?: boolean;
   readonly of: Expression;
 }
 
@@ -97,6 +99,8 @@ class Parser {
     for (;;) {
       if (this.#take("*")) rest.push({ isInverse: false, of: this.#signed() });
       else if (this.#take("/")) rest.push({ isInverse: true, of: this.#signed() });
+      else if (this.#take("//"))
+        rest.push({ isInverse: true, isFloored: true, of: this.#signed() });
       else return rest.length === 0 ? first : { kind: "product", first, rest };
     }
   }

@@ -3,10 +3,11 @@
  * expressions are exactly equal if their difference has no terms, with sympy's numbers
  * (coefficient.ts): 0.1 + 0.2 is not 0.3, 0.5x is x/2.
  *
- * Opaque parts count as letters: powers with letters in them, logarithms, roots of sums.
+ * Opaque parts count as letters: powers with letters in them, logarithms, roots of sums, what is
+ * rounded down.
  */
 
-import { coefficientOf, negated, rounded, whole } from "./coefficient.ts";
+import { coefficientOf, floored, negated, rounded, whole } from "./coefficient.ts";
 import type { Coefficient, Fraction } from "./coefficient.ts";
 import { factorial } from "./complex.ts";
 import type { Expression } from "./parser.ts";
@@ -100,9 +101,11 @@ class Terms {
       case "sum":
         return this.#sum(expression);
       case "product":
-        return expression.rest.reduce((all, { isInverse, of }) => {
+        return expression.rest.reduce((all, { isInverse, isFloored = false, of }) => {
           const next = this.ratio(of);
-          return isInverse ? this.#divided(all, next) : this.#multiplied(all, next);
+          if (!isInverse) return this.#multiplied(all, next);
+          const quotient = this.#divided(all, next);
+          return isFloored ? this.#floored(quotient) : quotient;
         }, this.ratio(expression.first));
       case "power":
         return this.#power(expression.base, expression.exponent);
@@ -215,17 +218,18 @@ class Terms {
     return this.#wholePower(this.#root(of), Number(by.above));
   }
 
+  #floored(of: Ratio): Ratio {
+    const number = numberIn(of);
+    if (number !== undefined) return over1(constant(floored(number)));
+    return over1(this.#other(`floor${print(of, this.#work)}`));
+  }
+
   #wholePower(base: Ratio, exponent: number): Ratio {
     if (!(Math.abs(exponent) <= maxExponent)) throw new RangeError("too large an exponent");
     if (exponent === 0) return over1(constant(whole(1n)));
-    const power = this.#repeated(base, Math.abs(exponent));
-    return exponent < 0 ? this.#divided(over1(constant(whole(1n))), power) : power;
-  }
-
-  #repeated(base: Ratio, exponent: number): Ratio {
     let power = base;
-    for (let count = 1; count < exponent; count++) power = this.#multiplied(power, base);
-    return power;
+    for (let count = 1; count < Math.abs(exponent); count++) power = this.#multiplied(power, base);
+    return exponent < 0 ? this.#divided(over1(constant(whole(1n))), power) : power;
   }
 
   /** 2^0.5 is a number, but x^0.5 is no root of x. */

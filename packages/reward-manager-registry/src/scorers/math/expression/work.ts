@@ -1,14 +1,14 @@
 /**
- * Bounds the work of one comparison. Each step on a sum pays for the size of what it handles (terms,
- * factors, digits): a bound on the number of steps alone would let a short text make large ones.
+ * Bounds the work of one comparison. Each step on a sum pays for what it handles: terms, factors,
+ * digits. A bound on the number of steps alone would let a short text make large ones.
  */
 
 import { added, digitsOf, divided, multiplied } from "./coefficient.ts";
 import type { Coefficient } from "./coefficient.ts";
 
 /**
- * Far more than an answer needs: of 22,000 pairs of answers and truths made at random, the costliest
- * took a fiftieth. All of it takes about a tenth of a second.
+ * Far more than an answer needs: of 22,000 pairs of answers and truths made at random, the most
+ * expensive one took a fiftieth. All of it takes about a tenth of a second.
  */
 const most = 100_000;
 
