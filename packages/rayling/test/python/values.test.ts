@@ -1,4 +1,5 @@
 /** Values between Python and Node, in their frames, without either. */
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { describeThrown } from "../../src/python/actor-host/thrown.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../src/python/wire/frames.ts";
@@ -63,6 +64,80 @@ test("what Python cannot have is named with its path", () => {
   loop.inner.push(loop);
   expect(() => encode(loop)).toThrow("inner.0 of the value is inside itself");
   expect(() => encode({ list: [Symbol("x")] })).toThrow("list.0 of the value is Symbol(x)");
+});
+
+const elsewhere = (code: string): unknown => runInNewContext(code);
+
+class Hidden {
+  readonly #score = 1;
+  score(): number {
+    return this.#score;
+  }
+}
+
+test.each<[string, unknown, string]>([
+  ["a promise", { score: Promise.resolve(1) }, "score of the value is a Promise; await it first"],
+  ["a promise in a list", [1, Promise.resolve(1)], "1 of the value is a Promise; await it first"],
+  [
+    "what can be awaited",
+    [new Proxy(Promise.resolve(1), {})],
+    "0 of the value is a Promise; await it first",
+  ],
+  ["a pattern", { pattern: /a/g }, "pattern of the value is an instance of RegExp with nothing in"],
+  [
+    "headers",
+    { headers: new Headers({ a: "1" }) },
+    "headers of the value is an instance of Headers",
+  ],
+  ["a form", new FormData(), "the value is an instance of FormData"],
+  ["a blob", new Blob(["a"]), "the value is an instance of Blob"],
+  ["parameters", new URLSearchParams("a=1"), "the value is an instance of URLSearchParams"],
+  ["an answer", [new Response("a")], "0 of the value is an instance of Response"],
+  ["a weak map", new WeakMap(), "the value is an instance of WeakMap"],
+  ["a weak set", new WeakSet(), "the value is an instance of WeakSet"],
+  ["an iterator", { all: [1].values() }, "all of the value is an instance of Iterator"],
+  ["a class whose fields are private", [new Hidden()], "0 of the value is an instance of Hidden"],
+  [
+    "a key that is an object",
+    { m: new Map([[{ x: 1 }, 1]]) },
+    "m of the value is a Map with the key { x: 1 }",
+  ],
+  [
+    "a key that is a list",
+    new Map([[["a", "b"], 1]]),
+    "the value is a Map with the key [ 'a', 'b' ]",
+  ],
+  ["a symbol as a key", new Map([[Symbol("s"), 1]]), "the value is a Map with the key Symbol(s)"],
+  [
+    "keys that are one text",
+    new Map<unknown, number>([
+      [1, 10],
+      ["1", 20],
+    ]),
+    "the value is a Map with the keys 1 and '1'",
+  ],
+])("%s: what would lose content is refused where it is", (_, value, problem) => {
+  expect(() => encode(value)).toThrow(TypeError);
+  expect(() => encode(value)).toThrow(problem);
+});
+
+test.each<[string, unknown, unknown]>([
+  ["primitives in objects", [Object(5), Object("ab"), Object(true)], [5, "ab", true]],
+  ["a map of another realm", elsewhere("new Map([['a', new Set([1])]])"), { a: [1] }],
+  ["empty objects", [{}, Object.create(null), elsewhere("({})")], [{}, {}, {}]],
+  [
+    "keys that stay apart as texts",
+    new Map<unknown, number>([
+      [1, 1],
+      [true, 2],
+      [2n, 3],
+      [null, 4],
+    ]),
+    { 1: 1, true: 2, 2: 3, null: 4 },
+  ],
+  ["an instance with properties of its own", Object.assign(new Hidden(), { a: 1 }), { a: 1 }],
+])("%s: all content arrives", (_, value, arrived) => {
+  expect(encode(value).value).toEqual(arrived);
 });
 
 const nested = (levels: number): unknown =>

@@ -5,7 +5,9 @@
  * place is `{"$": [tag, ...]}`, and an object with a key `$` is wrapped to be told from one.
  * `python/src/rayling/wire/values.py` is the other side.
  */
-import { inspect } from "node:util";
+import { inspect, types } from "node:util";
+import { prototypeOf } from "../../shared/methods.ts";
+import { isError, kindOf } from "./kinds.ts";
 
 export interface Encoded {
   readonly value: unknown;
@@ -44,7 +46,9 @@ const lastMs: number = Date.UTC(10_000, 0, 1) - 1;
 
 /**
  * @throws TypeError for what Python cannot have: a function, a symbol, an object inside itself, a
- * date that is invalid or beyond the year 9999, an array of another size than its shape
+ * date that is invalid or beyond the year 9999, an array of another size than its shape, and what
+ * would lose its content: a promise, an object with nothing in properties of its own that is of a
+ * class (a RegExp, Headers, an iterator), a Map with keys that are objects or become equal as texts
  */
 export function encode(value: unknown): Encoded {
   const encoder = new Encoder();
@@ -81,7 +85,7 @@ class Encoder {
   #object(value: object): unknown {
     const binary = this.#binary(value);
     if (binary !== undefined) return binary;
-    if (value instanceof Date) return this.#tag("d", this.#time(value));
+    if (types.isDate(value)) return this.#tag("d", this.#time(value));
     if (this.#around.size >= deepest) {
       throw new TypeError(
         `the value has more than ${deepest} levels, which Python cannot be given`,
@@ -97,16 +101,49 @@ class Encoder {
   }
 
   #container(value: object): unknown {
-    if (Array.isArray(value) || value instanceof Set) {
+    if (Array.isArray(value) || types.isSet(value)) {
       return Array.from(value, (one: unknown, index) => this.#inside(index, one));
     }
     if ("toJSON" in value && typeof value.toJSON === "function") return this.encode(value.toJSON());
+    if (types.isBoxedPrimitive(value)) return this.encode(value.valueOf());
     const encoded: Record<string, unknown> = Object.create(null);
-    for (const [key, one] of entriesOf(value)) {
+    for (const [key, one] of this.#entries(value)) {
       // JSON leaves them out, too.
       if (typeof one !== "function" && one !== undefined) encoded[key] = this.#inside(key, one);
     }
     return Object.hasOwn(encoded, "$") ? this.#tag("o", encoded) : encoded;
+  }
+
+  #entries(value: object): Iterable<readonly [string, unknown]> {
+    if (types.isMap(value)) return this.#entriesOfMap(value);
+    const entries = Object.entries(value);
+    if (isError(value)) return [["name", value.name], ["message", value.message], ...entries];
+    if (types.isPromise(value) || ("then" in value && typeof value.then === "function")) {
+      throw new TypeError(`${this.#place()} is a Promise; await it first`);
+    }
+    if (entries.length > 0 || isPlain(value)) return entries;
+    throw new TypeError(
+      `${this.#place()} is an instance of ${classOf(value)} with nothing in properties of its own, which are what Python gets: give plain data, or the class a toJSON`,
+    );
+  }
+
+  #entriesOfMap(map: ReadonlyMap<unknown, unknown>): Iterable<readonly [string, unknown]> {
+    const keys = new Map<string, unknown>();
+    for (const key of map.keys()) {
+      if (!isPrimitive(key)) {
+        throw new TypeError(
+          `${this.#place()} is a Map with the key ${shortly(key)}, and Python gets keys as texts: give a list of its entries, [...map]`,
+        );
+      }
+      const text = String(key);
+      if (keys.has(text)) {
+        throw new TypeError(
+          `${this.#place()} is a Map with the keys ${shortly(keys.get(text))} and ${shortly(key)}, which Python would get as one text: give a list of its entries, [...map]`,
+        );
+      }
+      keys.set(text, key);
+    }
+    return Array.from(map, ([key, one]) => [String(key), one]);
   }
 
   #inside(key: string | number, value: unknown): unknown {
@@ -117,7 +154,7 @@ class Encoder {
   }
 
   #binary(value: object): unknown {
-    if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
+    if (types.isAnyArrayBuffer(value)) {
       return this.#tag("b", this.#copied(new Uint8Array(value)));
     }
     if (!ArrayBuffer.isView(value)) return undefined;
@@ -173,14 +210,28 @@ function bytesOf(array: ArrayBufferView): number {
   return "BYTES_PER_ELEMENT" in array ? Number(array.BYTES_PER_ELEMENT) : 1;
 }
 
-function entriesOf(value: object): Iterable<[string, unknown]> {
-  if (value instanceof Map) {
-    return Array.from(value, ([key, one]: [unknown, unknown]) => [String(key), one]);
-  }
-  if (value instanceof Error) {
-    return [["name", value.name], ["message", value.message], ...Object.entries(value)];
-  }
-  return Object.entries(value);
+/** Whether it is of no class, in any realm: it may well be empty. */
+function isPlain(value: object): boolean {
+  const prototype = prototypeOf(value);
+  return (
+    prototype === null || prototype === Object.prototype || kindOf(value, prototype) === "object"
+  );
+}
+
+function isPrimitive(key: unknown): boolean {
+  return key === null || !["object", "function", "symbol"].includes(typeof key);
+}
+
+function classOf(value: object): string {
+  const { constructor }: { readonly constructor?: unknown } = value;
+  const name = typeof constructor === "function" ? constructor.name : "";
+  // Generators and iterators have no constructor with a name.
+  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return name === "" || name === "Object" ? tag : name;
+}
+
+function shortly(key: unknown): string {
+  return inspect(key, { depth: 0, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 100 });
 }
 
 /** @param signal of the call, made when the first argument asks for it; none: there is no call */
