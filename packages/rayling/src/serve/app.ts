@@ -13,6 +13,7 @@ import type { Answer } from "./answer.ts";
 import { bodyText, refusalOf } from "./forms/form.ts";
 import type { Form, OnInvalid } from "./forms/form.ts";
 import { aggregated, figuresRequest } from "./forms/nemo-gym-figures.ts";
+import { queryOf } from "./forms/query.ts";
 import { batchSchema, sampleOf, sampleSchema } from "./forms/sample.ts";
 import { interfacePage, openApi } from "./open-api.ts";
 import { asTheyCome, notScored, outcomeText } from "./outcome-lines.ts";
@@ -94,6 +95,7 @@ export function createApp(parts: AppParts): App {
   return app;
 
   async function scoreOne(c: Context<AppEnv>): Promise<Response> {
+    queryOf(c.req.url, {});
     const wire = checked(sampleSchema, jsonOf(c.env.body));
     const [text = ""] = await Promise.all(
       begin(parts, c, [sampleOf(wire)], [wire.id]).map(async (scored) => {
@@ -104,6 +106,7 @@ export function createApp(parts: AppParts): App {
   }
 
   async function scoreBatch(c: Context<AppEnv>): Promise<Response> {
+    queryOf(c.req.url, {});
     const body = jsonOf(c.env.body);
     refuseMany(fieldsOf(body)["samples"], parts.maxSamples, "samples");
     const { samples: wires } = checked(batchSchema, body);
@@ -125,8 +128,8 @@ function notFound({ notes }: AppParts, { req }: Context<AppEnv>): Response {
 
 async function scoreForm(parts: AppParts, form: Form, c: Context<AppEnv>): Promise<Response> {
   const { onInvalid, maxSamples } = parts;
+  const query = queryOf(c.req.url, form.query);
   const body = jsonOf(c.env.body);
-  const query = new URL(c.req.url).searchParams;
   const samples = form.read(body, query);
   refuseMany(samples, maxSamples, "the request");
   const served = await Promise.all(begin(parts, c, samples, []));

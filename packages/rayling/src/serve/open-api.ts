@@ -38,7 +38,8 @@ export function openApi(version: string): object {
   };
 }
 
-function operationOf({ summary, description, request, response, isScoring }: Route): unknown {
+function operationOf(route: Route): unknown {
+  const { summary, description, request, response, isScoring } = route;
   const refusal = {
     description: "Refused: error.code says why",
     content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
@@ -50,7 +51,7 @@ function operationOf({ summary, description, request, response, isScoring }: Rou
   return {
     summary,
     ...(description === undefined ? {} : { description }),
-    ...(isScoring === true ? { parameters: [keyParameter] } : {}),
+    ...(isScoring === true ? { parameters: [keyParameter, ...parametersOf(route)] } : {}),
     ...(request === undefined
       ? {}
       : {
@@ -70,6 +71,16 @@ const keyParameter = {
   schema: { type: "string", maxLength: 256 },
 };
 
+function parametersOf({ query = {} }: Route): readonly object[] {
+  return Object.entries(query).map(([name, { description, values }]) => ({
+    name,
+    in: "query",
+    required: false,
+    description,
+    schema: { type: "string", ...(values === undefined ? { minLength: 1 } : { enum: values }) },
+  }));
+}
+
 function jsonSchema(schema: z.ZodType): unknown {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
   return rest;
@@ -85,14 +96,17 @@ export function interfacePage(version: string): string {
         "Paths",
         table(
           ["", "", "", ""],
-          routes.map(({ method, path, summary, description = "" }) => [
-            method,
-            path,
-            summary,
-            description,
-          ]),
+          routes.map((route) => [route.method, route.path, route.summary, told(route)]),
         ),
       ),
     ],
   });
+}
+
+/** Returns the description with a sentence for each parameter. */
+function told({ description, query = {} }: Route): string {
+  const parameters = Object.entries(query).map(
+    ([name, { description: text, values }]) => `?${name}=${values?.join("|") ?? "<text>"}: ${text}`,
+  );
+  return [description ?? "", ...parameters].join(" ").trim();
 }

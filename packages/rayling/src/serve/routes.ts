@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { figuresRequest } from "./forms/nemo-gym-figures.ts";
+import type { QueryParameters } from "./forms/query.ts";
 import { nemoGym } from "./forms/nemo-gym.ts";
 import type { Form } from "./forms/form.ts";
 import { openRlhf } from "./forms/openrlhf.ts";
@@ -20,6 +21,8 @@ export interface Route {
   readonly description?: string;
   /** Asks for scores: refused while the server ends, and noted in the log. */
   readonly isScoring?: true;
+  /** Parameters in its URL. */
+  readonly query?: QueryParameters;
   readonly request?: z.ZodType;
   /** Undefined for a text. */
   readonly response?: z.ZodType;
@@ -46,12 +49,13 @@ export const routes: readonly Route[] = [
     request: batchSchema,
     response: batchAnswerSchema,
   },
-  ...forms.map(({ path, summary, description, request, response }) => ({
+  ...forms.map(({ path, summary, description, query, request, response }) => ({
     path,
     method: "POST" as const,
     summary,
     description,
     isScoring: true as const,
+    query,
     request,
     response,
   })),

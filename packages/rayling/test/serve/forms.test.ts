@@ -26,6 +26,26 @@ const post = (
   kind: keyof typeof servers = "fail",
 ): Promise<Answered> => ask(`${servers[kind].url}${path}`, body);
 
+/** Each was a score of zero, or the whole query, without a word. */
+test.each([
+  ["/get_reward?eos_token=%3C/s%3E", "?eos_token: /get_reward has no such parameter"],
+  ["/get_reward?EOS=%3C/s%3E", "it has eos and response"],
+  ["/get_reward?eos=", "?eos: it is empty"],
+  ["/get_reward?eos=%3C/s%3E&eos=%3Cpad%3E", "?eos: the URL has it more than once"],
+  ["/get_reward?response=Query", '?response: it is "Query" in the URL, and must be query'],
+  ["/slime?reward=Dict", '?reward: it is "Dict" in the URL, and must be dict'],
+  ["/verify?groundTruth=answer", "?groundTruth: /verify has no such parameter"],
+  ["/ng-rollout/3-1/verify?truth=a", "?truth: /ng-rollout/3-1/verify has no such parameter"],
+  ["/score?eos=a", "?eos: /score has no such parameter in its URL; it has none"],
+  ["/score/batch?eos=a", "?eos: /score/batch has no such parameter"],
+])("%s is refused by name, before the body is read", async (path, problem) => {
+  const { status, body } = await post(path, "no JSON");
+  expect(status).toBe(422);
+  expect(body).toMatchObject({
+    error: { code: "invalid_request", message: expect.stringContaining(problem) },
+  });
+});
+
 describe("OpenRLHF", () => {
   /** As `_fetch_rewards_via_http` makes it. */
   const payload = (...responses: readonly string[]): unknown => ({
@@ -189,6 +209,12 @@ describe("NeMo-Gym", () => {
   ])("the ground truth stands in %s", async (_, more, query, expected) => {
     const { body } = await post(`/verify${query}`, row("told:", more));
     expect(body).toMatchObject({ groundTruth: expected });
+  });
+
+  test("a field that the URL names and no row has is refused by name", async () => {
+    const { status, body } = await post("/verify?ground_truth=answr", row("4"));
+    expect(status).toBe(422);
+    expect(body).toHaveProperty("error.message", expect.stringContaining("has a field answr"));
   });
 
   test("integers of the row beyond 2^53 come back as they were", async () => {

@@ -275,7 +275,15 @@ test("describes itself for programs and for people", async () => {
         },
       },
       "/score/batch": { post: {} },
-      "/get_reward": { post: {} },
+      "/get_reward": {
+        post: {
+          parameters: [
+            { name: "Idempotency-Key" },
+            { name: "eos", in: "query", schema: { type: "string", minLength: 1 } },
+            { name: "response", in: "query", schema: { enum: ["query"] } },
+          ],
+        },
+      },
       "/slime": { post: {} },
       "/verify": { post: {} },
     },
@@ -284,6 +292,7 @@ test("describes itself for programs and for people", async () => {
   expect(page.headers["content-type"]).toContain("text/html");
   expect(page.headers["content-security-policy"]).toContain("default-src 'none'");
   expect(page.text).toContain("/score/batch");
+  expect(page.text).toContain("?response=query: ");
 });
 
 test("writes a line for each request for scores", async () => {

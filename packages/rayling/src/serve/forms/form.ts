@@ -8,6 +8,7 @@ import { HttpRefusal } from "@rayling/core/http";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { z } from "zod";
 import type { Answer, AnswerError } from "../answer.ts";
+import type { Query, QueryParameters } from "./query.ts";
 
 /** "fail": an HTTP error; "null": no score, in the form's own way; a number: that score. */
 export type OnInvalid = "fail" | "null" | number;
@@ -18,17 +19,13 @@ export interface Form {
   readonly path: string;
   readonly summary: string;
   readonly description: string;
+  readonly query: QueryParameters;
   readonly request: z.ZodType;
   readonly response: z.ZodType;
-  /** Throws HttpRefusal 422. @param body as JSON has it @param query of the URL */
-  read(body: unknown, query: URLSearchParams): readonly RewardSample[];
+  /** Throws HttpRefusal 422. @param body as JSON has it */
+  read(body: unknown, query: Query): readonly RewardSample[];
   /** The body of the answer. With "fail" all answers are valid. @param body that was read */
-  write(
-    answers: readonly Answer[],
-    onInvalid: OnInvalid,
-    body: unknown,
-    query: URLSearchParams,
-  ): unknown;
+  write(answers: readonly Answer[], onInvalid: OnInvalid, body: unknown, query: Query): unknown;
 }
 
 /** The score that is sent, or null for none. */

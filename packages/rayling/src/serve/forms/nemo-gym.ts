@@ -10,11 +10,13 @@
  * the file of failures and into no figure.
  */
 
+import { HttpRefusal } from "@rayling/core/http";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { z } from "zod";
 import { checked, fieldsOf } from "../request-body.ts";
 import { sentScore } from "./form.ts";
 import type { Form } from "./form.ts";
+import type { Query } from "./query.ts";
 import { promptSchema, rewardSample } from "./sample.ts";
 
 const part = z.looseObject({ type: z.string(), text: z.unknown().optional() });
@@ -41,6 +43,9 @@ export const nemoGym: Form = {
   summary: "verify of a NeMo-Gym resources server",
   description:
     "The row comes back with its reward, and with the extras of the score function that it has no field of.",
+  query: {
+    ground_truth: { description: "The field of the row that is the ground truth." },
+  },
   request,
   response,
   read: (body, query) => [sampleOf(checked(request, body), query)],
@@ -60,17 +65,21 @@ export const nemoGym: Form = {
 
 type Row = z.infer<typeof request>;
 
-function sampleOf(row: Row, query: URLSearchParams): RewardSample {
+function sampleOf(row: Row, query: Query): RewardSample {
   const { responses_create_params: params, response: answer, ...others } = row;
   const prompt = promptSchema.safeParse(params.input);
-  const named = query.get("ground_truth");
+  const { ground_truth: named } = query;
   const places = [others, fieldsOf(others["verifier_metadata"])];
-  const truths = (named === null ? usual : [named]).flatMap((name) =>
-    places.map((place) => place[name]),
-  );
+  const truth = (named === undefined ? usual : [named])
+    .flatMap((name) => places.map((place) => place[name]))
+    .find((one) => one !== undefined);
+  if (named !== undefined && truth === undefined) {
+    const problem = `?ground_truth: neither the row nor its verifier_metadata has a field ${named}`;
+    throw new HttpRefusal(422, "invalid_request", problem);
+  }
   return rewardSample({
     response: textOf(answer.output),
-    groundTruth: truths.find((truth) => truth !== undefined) ?? null,
+    groundTruth: truth ?? null,
     ...(prompt.success ? { prompt: prompt.data } : {}),
     extraInfo: { ...others, output: answer.output },
   });

@@ -34,6 +34,14 @@ export const openRlhf: Form = {
   summary: "OpenRLHF's remote reward model",
   description:
     "One score for each query. extra_logs has the numbers that all samples of the request have among their extras.",
+  query: {
+    eos: { description: "This text is taken away from the end of a response." },
+    response: {
+      description:
+        "The reward function gets the whole query, and not what stands behind the prompt.",
+      values: ["query"],
+    },
+  },
   request,
   response,
   read: (body, query) => {
@@ -43,9 +51,9 @@ export const openRlhf: Form = {
     if (labels.length > 0) sameLength("labels", labels, queries);
     return queries.map((text, index) => {
       const prompt = prompts[index];
-      const isWhole = query.get("response") === "query" || typeof prompt !== "string";
+      const isWhole = query["response"] === "query" || typeof prompt !== "string";
       return rewardSample({
-        response: withoutEnd(isWhole ? text : behind(text, prompt, index), query.get("eos")),
+        response: withoutEnd(isWhole ? text : behind(text, prompt, index), query["eos"]),
         groundTruth: labels[index] ?? null,
         ...(typeof prompt === "string" ? { prompt } : {}),
         extraInfo: { query: text },
@@ -81,8 +89,8 @@ function behind(query: string, prompt: string, index: number): string {
   );
 }
 
-function withoutEnd(text: string, end: string | null): string {
-  return end !== null && end !== "" && text.endsWith(end) ? text.slice(0, -end.length) : text;
+function withoutEnd(text: string, end: string | undefined): string {
+  return end !== undefined && text.endsWith(end) ? text.slice(0, -end.length) : text;
 }
 
 /** Names that its experiences have already. */

@@ -27,6 +27,9 @@ export const slime: Form = {
   summary: "slime's remote_rm",
   description:
     "The answer is the reward itself. With ?reward=dict it is { score, valid, ...extras }, for --reward-key score.",
+  query: {
+    reward: { description: "The answer is an object in place of a number.", values: ["dict"] },
+  },
   request,
   response,
   read: (body) => {
@@ -36,7 +39,7 @@ export const slime: Form = {
   write: ([answer], onInvalid, _, query) => {
     if (answer === undefined) return null;
     const score = sentScore(answer, onInvalid);
-    if (query.get("reward") !== "dict") return score;
+    if (query["reward"] !== "dict") return score;
     return { ...answer.extra, score, valid: answer.valid };
   },
 };
