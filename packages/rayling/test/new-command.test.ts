@@ -3,7 +3,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, inProcess } from "./command.ts";
+import { folder, inProcess, startIn } from "./command.ts";
 
 test("an empty folder becomes a project that is called like it", async () => {
   const project = join(await folder(), "my-judge");
@@ -39,4 +39,14 @@ test("a folder with files, a file, and a name that npm does not take are refused
   expect(await refused(join(place, "notes.txt"))).toContain("notes.txt");
   expect(await refused(join(place, "My Judge"))).toContain("My Judge cannot be the name");
   expect((await readdir(place)).toSorted()).toEqual(["full", "notes.txt"]);
+});
+
+test("an empty name is refused, and leaves the files of the current folder as they are", async () => {
+  const place = join(await folder(), "mine");
+  await mkdir(place);
+  await writeFile(join(place, "package.json"), "mine");
+  const { code, stderr } = await startIn(place, "new", "").ended;
+  expect([code, stderr]).toEqual([2, expect.stringContaining("The name is empty")]);
+  expect(await readdir(place)).toEqual(["package.json"]);
+  expect(await readFile(join(place, "package.json"), "utf8")).toBe("mine");
 });

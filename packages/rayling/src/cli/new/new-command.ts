@@ -31,22 +31,25 @@ export interface NewOptions {
 
 /** Rejects with CliError 2. */
 export async function runNew(folder: string, { version, format }: NewOptions): Promise<void> {
-  const name = basename(resolve(folder));
+  // It would be the current folder, and readdir finds no folder of that name.
+  if (folder === "") throw new CliError(2, "The name is empty: give a new folder.");
+  const target = resolve(folder);
+  const name = basename(target);
   if (!packageName.test(name) || name.length > 214) {
     throw new CliError(
       2,
       `${name} cannot be the name of a package: it must be of small letters, digits, "-", "." and "_".`,
     );
   }
-  await refuseFull(folder);
+  await refuseFull(target);
   let files: readonly string[];
   try {
-    files = await copy(folder, { name, version });
+    files = await copy(target, { name, version });
   } catch (error) {
     throw new CliError(2, messageOf(error), { cause: error });
   }
   const place = plain(folder);
-  await print({ folder: resolve(folder), name, files }, format, () => [
+  await print({ folder: target, name, files }, format, () => [
     `${place} is a project. What next:`,
     "",
     `  cd ${/^[\w./-]+$/.test(place) ? place : JSON.stringify(place)}`,
@@ -82,10 +85,12 @@ async function copy(
     const target = join(folder, own);
     const text = await readFile(join(template, path), "utf8");
     await mkdir(dirname(target), { recursive: true });
-    await writeFile(
-      target,
-      text.replaceAll(/\{\{(name|version)\}\}/g, (_, key: string) => values[key] ?? ""),
+    const written = text.replaceAll(
+      /\{\{(name|version)\}\}/g,
+      (_, key: string) => values[key] ?? "",
     );
+    // A file that has come since the look at the folder is somebody's.
+    await writeFile(target, written, { flag: "wx" });
     files.push(own);
   }
   return files.toSorted();
