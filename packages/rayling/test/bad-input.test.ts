@@ -38,6 +38,8 @@ describe("flags", () => {
     [["--budget", "-1"], /--budget.*at least 0/],
     [["--budget", "5"], /--budget needs --price/],
     [["--cache", "/no/such/folder/cache"], /--cache: .*score cache \/no\/such\/folder\/cache/],
+    [["--cache", "-"], /--cache -: it must be a file, or :memory:/],
+    [["--replay", "-"], /--replay.*'-' is invalid.*not standard input or output/],
     [["--keep-stale"], /--keep-stale needs --resume/],
     [["--rescore-stale"], /--rescore-stale needs --resume/],
     [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],

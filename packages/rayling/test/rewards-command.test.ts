@@ -101,6 +101,21 @@ test("is never written over by what is made of it", async () => {
   expect(await readFile(log, "utf8")).toBe(before);
 });
 
+test.each([
+  ["export", "x.jsonl", "--out", "-"],
+  ["export", "-"],
+  ["report", "x.jsonl", "--html", "-"],
+  ["report", "-"],
+  ["show", "-"],
+  ["view", "x.jsonl", "-"],
+  ["compare", "x.jsonl", "--labels", "-"],
+  ["rescore", "-"],
+])("rewards %s: - is no file, and is refused as a stream", async (...args) => {
+  const { code, stdout, stderr } = await inProcess("rewards", ...args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(/'-' is invalid.*not standard input or output; .\/- is the file/);
+});
+
 test("an empty log says so; what is no log is refused with its line", async () => {
   const empty = await inProcess("rewards", "report", await logOf(""));
   expect(empty).toMatchObject({

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { folder, inProcess, rayling, start, startShell } from "./command.ts";
@@ -105,7 +105,7 @@ describe("rayling score --out rewards.jsonl.gz", () => {
     expect((await inProcess("rewards", "report", out)).stdout).toMatch(/^samples +5$/m);
     expect((await inProcess("rewards", "show", out)).stderr).toBe("5 of 5 samples\n");
     const beside = await inProcess("rewards", "export", out);
-    expect(beside.stdout).toBe(`wrote 5 rows to ${join(directory, "rewards.parquet")}\n`);
+    expect(beside.stdout).toBe(`wrote 5 rows to ${join(directory, "rewards.parquet")} (Parquet)\n`);
     const again = await inProcess(...run, "--resume");
     expect(again.stdout).toMatch(/^samples +5, 5 of before$/m);
     const anew = await inProcess(...run);
@@ -179,7 +179,7 @@ describe("rewards export", () => {
     for (const ending of ["csv", "csv.gz"]) {
       const table = log.replace("jsonl", ending);
       const { code, stdout } = await exported(log, "--out", table);
-      expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 5 rows to ${table}\n` });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 5 rows to ${table} (CSV)\n` });
       const rows = read(table).toSorted((a, b) => Number(a["index"]) - Number(b["index"]));
       expect(rows.map(({ response }) => response)).toEqual(texts);
       expect(rows[1]).toMatchObject({ valid: "true", errorCode: "", prompt: "", groundTruth: "1" });
@@ -199,7 +199,9 @@ describe("rewards export", () => {
       .split("\n");
     expect(records).toHaveLength(5);
     const beside = await exported(log, "--as", "jsonl");
-    expect(beside.stdout).toBe(`wrote 5 rows to ${log.replace(".jsonl", ".counted.jsonl")}\n`);
+    expect(beside.stdout).toBe(
+      `wrote 5 rows to ${log.replace(".jsonl", ".counted.jsonl")} (JSON Lines)\n`,
+    );
   });
 
   test("a name says which it is, unless a flag does; Parquet is not compressed twice", async () => {
@@ -210,6 +212,14 @@ describe("rewards export", () => {
     const twice = await exported(log, "--out", `${odd}.parquet.gz`);
     expect(twice).toMatchObject({ code: 2, stdout: "" });
     expect(twice.stderr).toContain("Parquet is compressed by itself");
+    for (const ending of ["json", "ndjson", "tsv", "txt", "jsonl.bz2", "json.gz"]) {
+      const { code, stdout, stderr } = await exported(log, "--out", log.replace("jsonl", ending));
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toContain("names no form of a table");
+    }
+    expect(await readdir(dirname(log))).toEqual(["rewards.jsonl"]);
+    const named = log.replace("jsonl", "ndjson");
+    expect(await exported(log, "--out", named, "--as", "jsonl")).toMatchObject({ code: 0 });
     const nowhere = await exported(log, "--out", "/no/such/folder/table.csv");
     expect(nowhere).toMatchObject({ code: 2, stdout: "" });
     expect(nowhere.stderr).toContain("/no/such/folder/table.csv");

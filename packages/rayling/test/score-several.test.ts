@@ -239,7 +239,7 @@ describe("Parquet", () => {
     expect((await inProcess("score", input, ...flags)).code).toBe(0);
     const { code, stdout } = await inProcess("rewards", "export", log);
     const table = log.replace(".jsonl", ".parquet");
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 3 rows to ${table}\n` });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 3 rows to ${table} (Parquet)\n` });
     const rows = (await Array.fromAsync(readParquet(table))).map(({ value }) => value);
     const lines = await linesOf(log);
     expect(rows.map(({ index, valid, score }) => ({ index, valid, score }))).toEqual(

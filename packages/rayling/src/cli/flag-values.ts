@@ -62,6 +62,20 @@ export function each(text: string, before: readonly string[] | undefined): reado
   return [...(before ?? []), text];
 }
 
+/** Parses the path of a file, where no standard stream is read or written in its place. */
+export function filePath(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It is empty: give a path.");
+  if (text !== "-") return text;
+  throw new InvalidArgumentError(
+    "It must be a file, not standard input or output; ./- is the file of that name.",
+  );
+}
+
+/** Collects the paths of files. */
+export function filePaths(text: string, before: readonly string[] | undefined): readonly string[] {
+  return each(filePath(text), before);
+}
+
 /**
  * Collects `key=value` flags in one object; a value is parsed as JSON, as data files and requests
  * are, else it is a text.

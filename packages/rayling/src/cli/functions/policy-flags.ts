@@ -94,6 +94,9 @@ export function policyOf(
 ): Policy {
   const set: Policy = { ...loopOptionsOf(loopFlags, flags) };
   const { retry, cache, spend, ...options } = set;
+  if (cache === "-" || cache === "") {
+    throw new CliError(2, `--cache ${cache}: it must be a file, or :memory:.`);
+  }
   const retried = typeof retry === "object" ? retry : {};
   if (retry !== undefined && flags.retries === 0) {
     throw new CliError(2, "--max-retry-after needs --retries: without them there is no wait.");

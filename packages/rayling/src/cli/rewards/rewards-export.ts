@@ -1,7 +1,9 @@
 /** `rayling rewards export`: a reward log as a table for other programs. */
 
+import { extname } from "node:path";
 import { JsonlError, ParquetError } from "@rayling/data-proto";
 import { exportFormatOf, exportRewardLog, RewardLogError } from "@rayling/reward-loop";
+import type { ExportFormat } from "@rayling/reward-loop";
 import { CliError, refusalOf } from "../cli-error.ts";
 import { replaceFile } from "../output/existing-file.ts";
 import { grouped } from "../output/numbers.ts";
@@ -14,7 +16,7 @@ export async function runRewardsExport(options: RewardsExportOptions): Promise<v
   const { log, isAll, format } = options;
   const ending = options.as === "jsonl" ? "counted.jsonl" : (options.as ?? "parquet");
   const { out = `${log.replace(/\.jsonl(\.gz)?$/, "")}.${ending}` } = options;
-  const { as = exportFormatOf(out) } = options;
+  const { as = formatOf(out) } = options;
   if (as === "parquet" && out.endsWith(".gz")) {
     throw new CliError(2, `--out ${out}: Parquet is compressed by itself; leave .gz out.`);
   }
@@ -27,8 +29,26 @@ export async function runRewardsExport(options: RewardsExportOptions): Promise<v
         lines: isAll ? "all" : "counted",
       }),
     );
-    await print({ rows, out, as }, format, () => [`wrote ${grouped(rows)} rows to ${plain(out)}`]);
+    await print({ rows, out, as }, format, () => [
+      `wrote ${grouped(rows)} rows to ${plain(out)} (${names[as]})`,
+    ]);
   } catch (error) {
     throw refusalOf(error, [JsonlError, ParquetError, RewardLogError]);
   }
+}
+
+const names: Readonly<Record<ExportFormat, string>> = {
+  parquet: "Parquet",
+  csv: "CSV",
+  jsonl: "JSON Lines",
+};
+
+/** Throws CliError 2 for an ending of something else, whose reader would find Parquet. */
+function formatOf(out: string): ExportFormat {
+  const ending = extname(out.replace(/\.gz$/i, "")).toLowerCase();
+  if (["", ".parquet", ".csv", ".jsonl"].includes(ending)) return exportFormatOf(out);
+  throw new CliError(
+    2,
+    `--out ${out}: ${ending} names no form of a table: end it with .parquet, .csv or .jsonl, or say --as parquet, csv or jsonl.`,
+  );
 }

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { ExportFormat } from "@rayling/reward-loop";
 import { CliError } from "../cli-error.ts";
-import { count, number } from "../flag-values.ts";
+import { count, filePath, filePaths, number } from "../flag-values.ts";
 import { addInputFlags, givenInputFlags, inputOf } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
 import type { InputOptions } from "../inputs/solutions.ts";
@@ -97,9 +97,9 @@ function addReportCommand(rewards: Command, report: RewardsCommands["report"]): 
     .description(
       "Reads a reward log (what `rayling score` writes). Of several lines for one sample the last valid one counts, else the last.",
     )
-    .argument("<log>", "the file");
+    .argument("<log>", "the file", filePath);
   addFormatFlag(command)
-    .option("--html <path>", "writes a page with plots, too")
+    .option("--html <path>", "writes a page with plots, too", filePath)
     .allowExcessArguments(false)
     .action(async (log: string, flags: { readonly format: Format; readonly html?: string }) => {
       await report({ log, format: flags.format, html: flags.html });
@@ -113,16 +113,17 @@ function addExportCommand(rewards: Command, exportLog: RewardsCommands["exportLo
     .description(
       "Writes the valid outcome of each sample, with its parts, as a row: Parquet, CSV or JSON Lines.",
     )
-    .argument("<log>", "the file")
+    .argument("<log>", "the file", filePath)
     .addOption(
       new Option(
         "--as <form>",
-        "form of the table (default: what --out ends with, .csv or .jsonl, else parquet)",
+        "form of the table (default: what --out ends with, .parquet, .csv or .jsonl; where it has no ending, parquet)",
       ).choices([...tableFormats]),
     )
     .option(
       "--out <path>",
       "where it is written; behind .csv and .jsonl .gz compresses it (default: beside the log, with .parquet for .jsonl)",
+      filePath,
     )
     .option("--all-lines", "with all lines, including those that later ones replaced", false);
   addFormatFlag(command)
@@ -152,8 +153,12 @@ function addShowCommand(
     .description(
       "Shows the valid outcome of each sample, in the order of the log. Without --score, --above, --below and --failed it shows all.",
     )
-    .argument("<log>", "the file")
-    .argument("[input]", "the solutions that it is of, where it was written with --no-texts")
+    .argument("<log>", "the file", filePath)
+    .argument(
+      "[input]",
+      "the solutions that it is of, where it was written with --no-texts",
+      filePath,
+    )
     .option("--score <number>", "samples with this score", number)
     .option("--above <number>", "samples with a higher score", number)
     .option("--below <number>", "samples with a lower score", number)
@@ -183,7 +188,7 @@ function addViewCommand(
     .description(
       "Serves a page of reward logs on this machine, also of logs that are being written, until Ctrl-C. With several logs the page shows two beside each other.",
     )
-    .argument("<logs...>", "the files")
+    .argument("<logs...>", "the files", filePaths)
     .option("--port <port>", "of the page (default: the first free one from 8266)", portNumber);
   addFormatFlag(command).action(
     async (logs: readonly string[], { port, format }: FormatFlag & { readonly port?: number }) => {
@@ -202,8 +207,8 @@ function addCompareCommand(
     .description(
       "Compares logs of the same samples, each of a judge, with each other and with the labels that the logs have. One log is compared with its labels.",
     )
-    .argument("<logs...>", "the files")
-    .option("--labels <path>", "solutions with labels, in place of those in the logs");
+    .argument("<logs...>", "the files", filePaths)
+    .option("--labels <path>", "solutions with labels, in place of those in the logs", filePath);
   addFormatFlag(addCompareFlags(addInputFlags(command))).action(
     async (logs: readonly string[], flags: RewardsCompareFlags) => {
       const { labels, format } = flags;
@@ -238,7 +243,7 @@ function addRescoreCommand(
     .description(
       "Reads the log and the solutions that it is of, scores some of its samples again, and appends the outcomes: the last valid line of a sample counts.",
     )
-    .argument("<log>", "the file, which is appended to")
+    .argument("<log>", "the file, which is appended to", filePath)
     .argument("[input]", "the file of --solutions")
     .addOption(
       new Option(

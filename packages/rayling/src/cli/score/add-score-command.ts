@@ -5,7 +5,7 @@
 import { addOnRayFlag } from "../on-ray-flag.ts";
 import type { Command } from "commander";
 import { CliError } from "../cli-error.ts";
-import { count } from "../flag-values.ts";
+import { count, filePath } from "../flag-values.ts";
 import { exitHelp } from "../exit-codes.ts";
 import { addCompareFlags, compareOptionsOf } from "../judges/compare-flags.ts";
 import type { CompareFlags, CompareOptions } from "../judges/compare-flags.ts";
@@ -66,7 +66,11 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       "--no-texts",
       "keep no prompts and responses in --out: `rewards show` finds them in the input",
     )
-    .option("--replay <log>", "take the rewards from that log of an earlier run, and call nothing")
+    .option(
+      "--replay <log>",
+      "take the rewards from that log of an earlier run, and call nothing",
+      filePath,
+    )
     .allowExcessArguments(false)
     .addHelpText("after", HELP);
   addCompareFlags(command).action(

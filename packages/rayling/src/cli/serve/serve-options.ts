@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import type { OnInvalid } from "../../serve/forms/form.ts";
 import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
-import { byteCount, count, hostAndPort, hostName, secondCount } from "../flag-values.ts";
+import { byteCount, count, filePath, hostAndPort, hostName, secondCount } from "../flag-values.ts";
 import { policyOf } from "../functions/policy-flags.ts";
 import { addFormatFlag } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
@@ -86,6 +86,7 @@ export function addServeCommand(
     .option(
       "--record <path>",
       "reward log: every outcome is written there before it is answered, and after a restart keys are known again, and what was spent counts against --budget",
+      filePath,
     )
     .option(
       "--on-invalid <fail|null|number>",

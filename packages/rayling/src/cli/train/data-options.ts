@@ -3,6 +3,7 @@
  */
 import type { Command } from "commander";
 import { CliError, refusalOf } from "../cli-error.ts";
+import { filePath } from "../flag-values.ts";
 import { addFormatFlag, print } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
 import { replaceFile } from "../output/existing-file.ts";
@@ -19,7 +20,7 @@ export function addDataCommand(program: Command): void {
       "Reads GSM8K's own JSON Lines ({ question, answer }), and writes verl's rows: the question with an instruction, and the number behind #### as the ground truth.",
     )
     .argument("<input>", "train.jsonl or test.jsonl of GSM8K")
-    .requiredOption("--out <path>", "where the rows go, as JSON Lines")
+    .requiredOption("--out <path>", "where the rows go, as JSON Lines", filePath)
     .option("--split <name>", "name of the split, written to each row", "train")
     .option(
       "--instruction <text>",

@@ -2,6 +2,7 @@
  * The texts of the flags of `rayling report`. The work loads on demand.
  */
 import type { Command } from "commander";
+import { filePath } from "../../flag-values.ts";
 import { addFormatFlag } from "../../output/formats.ts";
 import type { ReportFlags } from "./report-command.ts";
 
@@ -17,7 +18,11 @@ export function addReportCommand(program: Command): void {
       "of runs, or in which runs lie: rayling.directory, or --out of the quickstart",
     )
     .option("--title <text>", "of the page (default: what the folder is called)")
-    .option("--out <path>", "where the page goes (default: report.html in the first folder)")
+    .option(
+      "--out <path>",
+      "where the page goes (default: report.html in the first folder)",
+      filePath,
+    )
     .option(
       "--trace [path]",
       "write a trace for Perfetto, too (default: trace.json in the folder of each run)",
