@@ -46,7 +46,17 @@ describe("a single file with class and driver", () => {
   test("whose first call stands in a try hears in a worker what to put above it", async () => {
     const { stdout } = await runDriver("first-call-in-try.ts");
     expect(stdout).toMatch(/^driver 2$/m);
-    expect(stdout).toMatch(/caught DriverCodeStopped: .*Put "await ray.init\(\)" at the top level/);
+    expect(stdout).toMatch(
+      /caught DriverCodeStopped: .*Put "await ray.init\(\)" at the top level, .* in CommonJS as the first line/,
+    );
+  });
+
+  test("must be a file: what node -e is given says so at its remote()", async () => {
+    const program = `import * as ray from "@rayling/core";
+      try { ray.remote(() => 1) } catch (error) { console.log(error.code, error.message) }`;
+    const flags = ["--input-type=module", "-e", program];
+    const { stdout } = await run(process.execPath, flags, { cwd: import.meta.dirname });
+    expect(stdout).toMatch(/^\S+ anonymous .*: put what stands in node -e, .* into a file/);
   });
 
   test("lives until what it asks of its session is answered", async () => {

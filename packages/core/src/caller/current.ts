@@ -65,7 +65,7 @@ export class DriverCodeStopped extends Error {
   readonly code: string = "DRIVER_CODE_STOPPED";
   constructor(moduleUrl: string) {
     super(
-      `not a failure of the program: a worker loads ${moduleUrl} to find its classes, and the driver code in it stops here. Put "await ray.init()" at the top level, above the try, the function or the catch that has got this: workers stop there, and nothing of it runs in them`,
+      `not a failure of the program: a worker loads ${moduleUrl} to find its classes, and the driver code in it stops here. Put "await ray.init()" at the top level, above the try, the function or the catch that has got this, or in CommonJS as the first line of that function: workers stop there, and run nothing behind it`,
     );
     this.name = "DriverCodeStopped";
     this.stack = `${this.name}: ${this.message}`;

@@ -109,14 +109,11 @@ export function registerRemote(
     const { script } = chain;
     // Other runtimes do not say where a call stands.
     refuseRuntime();
-    throw new RemoteNotRegisteredError(
-      name,
-      script === "" ? "unknown" : script,
-      "remote() was not called in a module file, so a worker has nothing to import",
-    );
+    throw new RemoteNotRegisteredError(name, script === "" ? "unknown" : script, inNoFile);
   }
   const { places } = chain;
   const { moduleUrl } = present(places.at(-1), "place of a call");
+  if (evaluated.test(moduleUrl)) throw new RemoteNotRegisteredError(name, moduleUrl, inNoFile);
   const record = recordOf(moduleUrl, chain.isEsm);
   const site = chainText(places);
   const known = siteOf(record, site, places);
@@ -136,6 +133,12 @@ export function registerRemote(
     key: () => ({ moduleUrl, name, site, files: known.files(), index, count: count() }),
   };
 }
+
+/** Node's name for an ES module of `node -e` or standard input, beside the files of its folder. */
+const evaluated = /\/\[eval\d*\]$/;
+
+const inNoFile =
+  "remote() was not called in a module file, so a worker has nothing to import: put what stands in node -e, on standard input or in the REPL into a file";
 
 function registerNamed(
   target: unknown,
