@@ -96,7 +96,7 @@ export function interfacePage(version: string): string {
         "Paths",
         table(
           ["", "", "", ""],
-          routes.map((route) => [route.method, route.path, route.summary, told(route)]),
+          routes.map((route) => [route.method, route.path, route.summary, descriptionOf(route)]),
         ),
       ),
     ],
@@ -104,7 +104,7 @@ export function interfacePage(version: string): string {
 }
 
 /** Returns the description with a sentence for each parameter. */
-function told({ description, query = {} }: Route): string {
+function descriptionOf({ description, query = {} }: Route): string {
   const parameters = Object.entries(query).map(
     ([name, { description: text, values }]) => `?${name}=${values?.join("|") ?? "<text>"}: ${text}`,
   );

@@ -66,11 +66,7 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       "--no-texts",
       "keep no prompts and responses in --out: `rewards show` finds them in the input",
     )
-    .option(
-      "--replay <log>",
-      "take the rewards from that log of an earlier run, and call nothing",
-      filePath,
-    )
+    .option("--replay <log>", "take rewards from the log of an earlier run, call nothing", filePath)
     .allowExcessArguments(false)
     .addHelpText("after", HELP);
   addCompareFlags(command).action(
