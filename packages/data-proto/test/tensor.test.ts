@@ -81,6 +81,24 @@ describe("tensor", () => {
   });
 });
 
+describe("a dtype or a shape that there is not", () => {
+  const dtypes = "dtype must be one of float32, float64, int32, uint8, bool, got";
+  const int64 = "int64" as Dtype;
+  it.each([
+    [() => tensor([1], int64), "BAD_DTYPE", `${dtypes} "int64"; int64 is held as int32 here`],
+    [() => tensor([1], undefined as never), "BAD_DTYPE", `${dtypes} undefined`],
+    [() => zeros([1], "toString" as Dtype), "BAD_DTYPE", `${dtypes} "toString"`],
+    [() => asTensor(Int32Array.of(1), [1], int64), "BAD_DTYPE", `${dtypes} "int64"`],
+    [() => asTensor(Int32Array.of(1), 1 as never), "BAD_SHAPE", "an array of sizes, got 1"],
+    [() => zeros([2, -1], "bool"), "BAD_SHAPE", "an array of sizes, got [2, -1]"],
+    [() => reshape(zeros([6], "bool"), [-2, -3]), "BAD_SHAPE", "an array of sizes, got [-2, -3]"],
+  ])("is refused: %s", (make, code, message) => {
+    const failure = fails(make);
+    expect(failure.code).toBe(code);
+    expect(failure.message).toContain(message);
+  });
+});
+
 describe("asTensor", () => {
   it("wraps without a copy, one dimension and the dtype of the array unless told otherwise", () => {
     const data = Float32Array.of(1, 2, 3, 4);

@@ -12,7 +12,7 @@
  * BigInt64Array would make each consumer handle bigint). A value that does not fit is refused,
  * never wrapped; ids beyond 2^31 go into float64 (exact up to 2^53) or into nonTensorBatch.
  */
-import { DataProtoError, describe, requireInteger } from "../errors.ts";
+import { DataProtoError, describe } from "../errors.ts";
 
 interface DataOf {
   readonly float32: Float32Array;
@@ -51,7 +51,7 @@ const constructors = {
 
 /**
  * Copies nested arrays. The dtype is given, not guessed: 1 and 1.0 are one value here. Throws
- * BAD_SHAPE (ragged), BAD_VALUE (out of range).
+ * BAD_DTYPE (there is no such one), BAD_SHAPE (ragged), BAD_VALUE (out of range).
  */
 export function tensor<D extends Dtype>(values: Nested, dtype: D): Tensor<D> {
   const shape: number[] = [];
@@ -80,6 +80,8 @@ export function asTensor(data: Float32Array, shape?: readonly number[]): Tensor<
 export function asTensor(data: Int32Array, shape?: readonly number[]): Tensor<"int32">;
 export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dtype): Tensor;
 export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dtype): Tensor {
+  if (dtype !== undefined) requireDtype(dtype);
+  if (shape !== undefined) requireShape(shape);
   const made = { dtype: dtype ?? dtypeOf(data), shape: [...(shape ?? [data.length])], data };
   const problem = tensorProblem(made);
   if (problem !== null) {
@@ -93,9 +95,9 @@ export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dt
   return made;
 }
 
-/** Creates a tensor of zeros. Throws DataProtoError for a shape that is not of integers from 0. */
+/** Creates a tensor of zeros. Throws BAD_SHAPE unless the shape has integers from 0, BAD_DTYPE. */
 export function zeros<D extends Dtype>(shape: readonly number[], dtype: D): Tensor<D> {
-  for (const size of shape) requireInteger("shape", size, 0);
+  requireShape(shape);
   return { dtype, shape: [...shape], data: allocate(dtype, elementCount(shape)) };
 }
 
@@ -116,6 +118,7 @@ export function toNested(source: Tensor): Nested {
 
 /** Returns the data under another shape with as many elements. */
 export function reshape<D extends Dtype>(source: Tensor<D>, shape: readonly number[]): Tensor<D> {
+  requireShape(shape);
   if (elementCount(shape) !== source.data.length) {
     const message = `cannot see a tensor of shape [${source.shape.join(", ")}] as [${shape.join(", ")}]`;
     throw new DataProtoError("BAD_SHAPE", message, { expected: shape, actual: source.shape });
@@ -149,11 +152,8 @@ export function tensorProblem(value: unknown): string | null {
     return `${describe(value)} is not a tensor {dtype, shape, data}`;
   }
   const { dtype, shape, data } = value;
-  if (!isDtype(dtype))
-    return `dtype must be one of ${Object.keys(constructors).join(", ")}, got ${describe(dtype)}`;
-  if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
-    return `shape must be an array of sizes, got ${Array.isArray(shape) ? `[${shape.join(", ")}]` : describe(shape)}`;
-  }
+  if (!isDtype(dtype)) return dtypeProblem(dtype);
+  if (!isShape(shape)) return shapeProblem(shape);
   if (!(data instanceof constructors[dtype]))
     return `data of dtype ${dtype} must be a ${constructors[dtype].name}, got ${describe(data)}`;
   if (data.length === elementCount(shape)) return null;
@@ -164,8 +164,9 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** Returns zeroed memory. */
+/** Returns zeroed memory. Throws BAD_DTYPE. */
 export function allocate<D extends Dtype>(dtype: D, length: number): TensorData<D> {
+  requireDtype(dtype);
   return new constructors[dtype](length) as TensorData<D>;
 }
 
@@ -175,6 +176,37 @@ function isLevel(level: Nested | undefined): level is readonly Nested[] {
 
 function isDtype(value: unknown): value is Dtype {
   return typeof value === "string" && Object.hasOwn(constructors, value);
+}
+
+function dtypeProblem(dtype: unknown): string {
+  const known = Object.keys(constructors).join(", ");
+  const hint = dtype === "int64" ? "; int64 is held as int32 here" : "";
+  return `dtype must be one of ${known}, got ${describe(dtype)}${hint}`;
+}
+
+function requireDtype(dtype: unknown): void {
+  if (isDtype(dtype)) return;
+  throw new DataProtoError("BAD_DTYPE", dtypeProblem(dtype), {
+    key: "dtype",
+    expected: Object.keys(constructors),
+    actual: dtype,
+  });
+}
+
+function isShape(shape: unknown): shape is readonly number[] {
+  return (
+    Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && Number(size) >= 0)
+  );
+}
+
+function shapeProblem(shape: unknown): string {
+  const got = Array.isArray(shape) ? `[${shape.join(", ")}]` : describe(shape);
+  return `shape must be an array of sizes, got ${got}`;
+}
+
+function requireShape(shape: unknown): void {
+  if (isShape(shape)) return;
+  throw new DataProtoError("BAD_SHAPE", shapeProblem(shape), { key: "shape", actual: shape });
 }
 
 function dtypeOf(data: unknown): Dtype {
