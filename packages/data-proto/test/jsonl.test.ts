@@ -399,6 +399,13 @@ describe("openJsonlWriter", () => {
       { cause: Object.assign(new Error("x"), { code: "E" }) },
       "$.cause is an instance of Error",
     ],
+    [
+      "an invalid Date",
+      { at: [new Date(0), new Date(Number.NaN)] },
+      "$.at.1 is an invalid Date, which JSON would write as null",
+    ],
+    ["an invalid Date at the root", new Date("no date"), "$ is an invalid Date"],
+    ["what says null of itself", { a: { toJSON: () => null } }, "$.a is an instance of Object"],
     ["undefined", undefined, "undefined"],
     ["a function", () => 1, "function"],
   ])("refuses %s and stays usable", async (_, value, culprit) => {

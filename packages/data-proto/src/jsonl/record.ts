@@ -4,8 +4,9 @@
  *
  * NaN and infinities are refused, not written as null: in a reward log null means "no score", so a
  * silent null would turn a numeric failure into a missing sample. The writer of the record decides
- * what replaces them. Typed arrays become arrays of numbers. Values that JSON.stringify drops by
- * rule (undefined and functions in objects) are dropped.
+ * what replaces them. So are an invalid Date, and any other value whose toJSON says null. Typed
+ * arrays become arrays of numbers. Values that JSON.stringify drops by rule (undefined and functions
+ * in objects) are dropped.
  */
 import { describe, JsonlError } from "../errors.ts";
 import { reasonOf } from "../shared/file-problem.ts";
@@ -45,6 +46,10 @@ function stringify(record: unknown, path: string): string | undefined {
       throw badValue(path, `${place()} is ${value}, which JSON cannot represent`);
     if (typeof value === "bigint")
       throw badValue(path, `${place()} is a bigint, which JSON cannot represent`);
+    // What says null of itself, as an invalid Date does, is no missing value.
+    const given: unknown = value === null ? Reflect.get(Object(this), key) : null;
+    if (typeof given === "object" && given !== null)
+      throw badValue(path, `${place()} is ${shown(given)}, which JSON would write as null`);
     if (typeof value !== "object" || value === null) return value;
     if (losesAll(value))
       throw badValue(path, `${place()} is ${describe(value)}, whose content JSON would drop`);
@@ -58,6 +63,10 @@ function stringify(record: unknown, path: string): string | undefined {
     if (cause instanceof JsonlError) throw cause;
     throw badValue(path, `the record cannot be written as JSON: ${reasonOf(cause)}`, cause);
   }
+}
+
+function shown(value: object): string {
+  return value instanceof Date ? "an invalid Date" : describe(value);
 }
 
 function isTypedArray(value: object): value is object & ArrayLike<unknown> {
