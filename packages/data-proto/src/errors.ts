@@ -135,6 +135,8 @@ export type ParquetErrorCode =
   | "PARQUET_MALFORMED"
   /** A requested column does not exist. */
   | "PARQUET_NO_COLUMN"
+  /** A column is to be written with a type that there is not. */
+  | "PARQUET_BAD_TYPE"
   /** A value that does not fit its column. */
   | "PARQUET_BAD_VALUE"
   /** Any other failure of the file system. The cause has its `code`. */

@@ -125,6 +125,30 @@ describe("a batch", () => {
     expect(error).toMatchObject({ code: "BAD_VALUE", key });
   });
 
+  const unknown: readonly (readonly [string, string, (given: never) => unknown])[] = [
+    ["DataProto", "tensors", (given) => new DataProto(given)],
+    ["DataProto.fromDict", "tensor", (given) => DataProto.fromDict(given)],
+    ["DataProto.fromSingleDict", "autoPad", (given) => DataProto.fromSingleDict({}, given)],
+    ["select", "batchKey", (given) => sample().select(given)],
+    ["pop", "toString", (given) => sample().pop(given)],
+    ["repeat", "interleav", (given) => sample().repeat(2, given)],
+    ["makeIterator", "suffle", (given) => sample().makeIterator(2, 1, given)],
+  ];
+  it.each(unknown)("%s refuses a name that it does not have: %s", (where, key, make) => {
+    const error = failure(() => make({ [key]: {} } as never));
+    expect(error).toMatchObject({ code: "BAD_ARGUMENT", key });
+    expect(error.message).toContain(`${where} has no option "${key}"; it has `);
+  });
+
+  it.each([
+    [() => DataProto.fromDict({ tensors: [] as never }), "tensors", "record"],
+    [() => DataProto.fromDict({ autoPadding: 1 as never }), "autoPadding", "boolean"],
+    [() => sample().select({ batchKeys: "ids" as never }), "batchKeys", "list"],
+    [() => sample().makeIterator(2, 1, { seed: "1" as never }), "seed", "number"],
+  ])("an option of another kind is refused by name: %s", (make, key, expected) => {
+    expect(failure(make)).toMatchObject({ code: "BAD_ARGUMENT", key, expected });
+  });
+
   it("takes columns by assignment, and the next operation says if one does not fit", () => {
     const data = sample(2);
     if (data.batch !== null) data.batch["rewards"] = zeros([2, 3], "float32");

@@ -379,6 +379,24 @@ describe("openJsonlWriter", () => {
     expect(await readFile(path, "utf8")).toBe("3\n");
   });
 
+  it.each([
+    [
+      { apend: true },
+      "apend",
+      'openJsonlWriter has no option "apend"; it has append, maxLineBytes',
+    ],
+    [{ append: "yes" }, "append", 'openJsonlWriter: append must be a boolean, got "yes"'],
+    ["append", "options", 'openJsonlWriter: options must be an object, got "append"'],
+  ])("refuses %j and leaves the file as it is", async (options, key, message) => {
+    const path = await fileOf("1\n2\n");
+    await expect(openJsonlWriter(path, options as never)).rejects.toMatchObject({
+      code: "BAD_ARGUMENT",
+      key,
+      message,
+    });
+    expect(await readFile(path, "utf8")).toBe("1\n2\n");
+  });
+
   it("appends after a line cut off by a crash without spoiling the new one", async () => {
     const path = await fileOf('1\n{"torn":');
     const writer = await openJsonlWriter(path, { append: true });

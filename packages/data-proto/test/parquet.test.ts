@@ -402,6 +402,38 @@ describe("writing", () => {
     expect(await readdir(folder)).toEqual(["kept.parquet"]);
   });
 
+  test.each([
+    [
+      { columns: { ids: "int64" } },
+      {
+        code: "PARQUET_BAD_TYPE",
+        column: "ids",
+        reason: 'its type is "int64"; there are string, double, int32, boolean, timestamp, json',
+      },
+    ],
+    [{ columns: { ids: "toString" } }, { code: "PARQUET_BAD_TYPE", column: "ids" }],
+    [{ columns: ["ids"] }, { code: "BAD_ARGUMENT", key: "columns" }],
+    [{}, { code: "BAD_ARGUMENT", key: "columns" }],
+    [
+      { columns, rowsPerGroups: 1 },
+      { code: "BAD_ARGUMENT", key: "rowsPerGroups" },
+    ],
+  ])("%j is refused before there is a file", async (options, error) => {
+    const path = join(folder, "new.parquet");
+    await expect(writeParquet(path, [{}], options as never)).rejects.toMatchObject(error);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("a row that is no object is refused by its number", async () => {
+    const writing = writeParquet(join(folder, "new.parquet"), [{}, null as never], { columns });
+    await expect(writing).rejects.toMatchObject({
+      code: "PARQUET_BAD_VALUE",
+      row: 1,
+      reason: "a row must be an object with its columns, got null",
+    });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
   test("rows that end with an error, or have no folder to go to, leave nothing", async () => {
     const broken = (async function* () {
       yield { name: "one" };

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { readJsonl, readRecords, writeParquet } from "@rayling/data-proto";
+import { readJsonl, readParquet, readRecords, writeParquet } from "@rayling/data-proto";
 import type { ReadRecordsOptions } from "@rayling/data-proto";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 
@@ -169,6 +169,19 @@ describe("what is not, is said", () => {
       name: "JsonlError",
       code: "JSONL_MALFORMED",
       reason: typeof reason === "string" ? reason : expect.stringMatching(reason),
+    });
+  });
+
+  test.each([
+    [{ allowNaN: true }, "readRecords", () => readRecords("x.json", { allowNaN: true } as never)],
+    [{ sgnal: 1 }, "readJsonl", () => readJsonl("x.jsonl", { sgnal: 1 } as never)],
+    [{ column: [] }, "readParquet", () => readParquet("x.parquet", { column: [] } as never)],
+  ])("%j is no option of %s", async (options, where, read) => {
+    const [key = ""] = Object.keys(options);
+    await expect(Array.fromAsync<unknown>(read())).rejects.toMatchObject({
+      code: "BAD_ARGUMENT",
+      key,
+      message: expect.stringContaining(`${where} has no option "${key}"; it has `),
     });
   });
 

@@ -10,6 +10,7 @@
  * with slices, chunks and repeats. A failing operation leaves its batch unchanged.
  */
 import { DataProtoError, describe, requireInteger } from "../errors.ts";
+import { checkOptions } from "../shared/options.ts";
 import {
   isRowIdxs,
   isRowSlice,
@@ -22,7 +23,7 @@ import type { RowIdxs, RowSlice } from "../tensor/row-index.ts";
 import { chunkSizes, repeatCounts, splitColumns } from "./chunks.ts";
 import { checkColumns, columnsAt, concatColumns, gatherColumns, viewColumns } from "./columns.ts";
 import type { NonTensors, Tensors } from "./columns.ts";
-import { readData, separateKinds } from "./data.ts";
+import { dataMembers, dictMembers, keyOptions, readData, separateKinds } from "./data.ts";
 import type { DataProtoData, DataProtoDict, DataProtoItem, DataProtoKeys } from "./data.ts";
 import { epochOrders } from "./epochs.ts";
 import type { MiniBatchOptions } from "./epochs.ts";
@@ -45,7 +46,9 @@ export class DataProto {
   /** The row count of a batch that is `{}`. */
   #emptyBatchSize = 0;
 
+  /** Throws BAD_ARGUMENT for another member, and what fromDict throws. */
   constructor(data: Partial<DataProtoData> = {}) {
+    checkOptions("DataProto", data, dataMembers);
     const { batch = null, nonTensorBatch = {}, metaInfo = {}, batchSize } = data;
     const hasBatch = batch !== null && (Object.keys(batch).length > 0 || batchSize !== undefined);
     this.batch = hasBatch ? { ...batch } : null;
@@ -56,8 +59,12 @@ export class DataProto {
     this.#emptyBatchSize = this.checkConsistency();
   }
 
-  /** Throws BATCH_SIZE_MISMATCH (naming two columns) or BAD_VALUE. */
+  /**
+   * Throws BATCH_SIZE_MISMATCH (naming two columns), BAD_VALUE, or BAD_ARGUMENT for another member:
+   * a misspelt one would be an empty batch.
+   */
   static fromDict(dict: DataProtoDict): DataProto {
+    checkOptions("DataProto.fromDict", dict, dictMembers);
     const { tensors = {}, nonTensors = {}, metaInfo = {}, autoPadding = false } = dict;
     const marked = autoPadding ? { ...metaInfo, [AUTO_PADDING_KEY]: true } : metaInfo;
     return new DataProto({ batch: tensors, nonTensorBatch: nonTensors, metaInfo: marked });
@@ -68,6 +75,10 @@ export class DataProto {
     columns: Readonly<Record<string, unknown>>,
     options: Pick<DataProtoDict, "metaInfo" | "autoPadding"> = {},
   ): DataProto {
+    checkOptions("DataProto.fromSingleDict", options, {
+      metaInfo: "record",
+      autoPadding: "boolean",
+    });
     return DataProto.fromDict({ ...separateKinds(columns), ...options });
   }
 
@@ -160,6 +171,7 @@ export class DataProto {
    * (structuredClone of values).
    */
   select(options: DataProtoKeys & { readonly deepcopy?: boolean } = {}): DataProto {
+    checkOptions("select", options, { ...keyOptions, deepcopy: "boolean" });
     const batchSize = this.checkConsistency();
     const parts = selectKeys(this, options);
     return new DataProto({ ...(options.deepcopy === true ? copyParts(parts) : parts), batchSize });
@@ -167,6 +179,7 @@ export class DataProto {
 
   /** Moves keys into a new batch; an absent list means none. A missing key throws KEY_NOT_FOUND. */
   pop(keys: DataProtoKeys): DataProto {
+    checkOptions("pop", keys, keyOptions);
     this.#emptyBatchSize = this.checkConsistency();
     const { popped, rest } = popKeys(this, keys);
     this.batch = rest.batch;
@@ -201,10 +214,9 @@ export class DataProto {
   }
 
   /** Repeats each row. `interleave` gives aabbcc (default), otherwise abcabc. */
-  repeat(
-    repeatTimes = 2,
-    { interleave = true }: { readonly interleave?: boolean } = {},
-  ): DataProto {
+  repeat(repeatTimes = 2, options: { readonly interleave?: boolean } = {}): DataProto {
+    checkOptions("repeat", options, { interleave: "boolean" });
+    const { interleave = true } = options;
     requireInteger("repeatTimes", repeatTimes, 0);
     const rows = this.checkConsistency();
     const rowOf = (i: number): number => (interleave ? Math.floor(i / repeatTimes) : i % rows);
@@ -286,6 +298,7 @@ export class DataProto {
     epochs: number,
     options: MiniBatchOptions = {},
   ): Generator<DataProto, void, undefined> {
+    checkOptions("makeIterator", options, { shuffle: "boolean", seed: "number" });
     requireInteger("miniBatchSize", miniBatchSize, 1);
     requireInteger("epochs", epochs, 0);
     const rows = this.checkConsistency();

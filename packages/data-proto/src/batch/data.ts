@@ -3,6 +3,7 @@
  * not know the DataProto class.
  */
 import { DataProtoError, describe } from "../errors.ts";
+import type { OptionKinds } from "../shared/options.ts";
 import { isTensor } from "../tensor/tensor.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { NonTensors, Tensors } from "./columns.ts";
@@ -54,6 +55,26 @@ export interface DataProtoKeys {
   /** Names in `metaInfo`. Default: all for `select`, none for `pop`. */
   readonly metaInfoKeys?: readonly string[];
 }
+
+export const dataMembers: OptionKinds<DataProtoData> = {
+  batch: "other",
+  nonTensorBatch: "other",
+  metaInfo: "other",
+  batchSize: "other",
+};
+
+export const dictMembers: OptionKinds<DataProtoDict> = {
+  tensors: "record",
+  nonTensors: "record",
+  metaInfo: "record",
+  autoPadding: "boolean",
+};
+
+export const keyOptions: OptionKinds<DataProtoKeys> = {
+  batchKeys: "list",
+  nonTensorBatchKeys: "list",
+  metaInfoKeys: "list",
+};
 
 /** Narrows the members; the constructor of a batch checks the contents of the columns. */
 export function readData(data: unknown): Partial<DataProtoData> {

@@ -21,6 +21,8 @@ import { isGzipName } from "./gzip.ts";
 import { parseJson } from "./parse-json.ts";
 import type { NumberRules } from "./parse-json.ts";
 import { reasonOf } from "../shared/file-problem.ts";
+import { checkOptions } from "../shared/options.ts";
+import type { OptionKinds } from "../shared/options.ts";
 
 /**
  * 64 MiB: far above any rollout (a 1M-token response is about 8 MB of ids), far below V8's longest
@@ -68,17 +70,27 @@ export interface ReadJsonlOptions {
   readonly from?: number;
 }
 
+const readOptions: OptionKinds<ReadJsonlOptions> = {
+  signal: "other",
+  maxLineBytes: "other",
+  onMalformed: "function",
+  allowNan: "boolean",
+  places: "boolean",
+  from: "other",
+};
+
 /**
  * Reads a file. A file whose name ends in .gz is decompressed; with `onMalformed` a truncated one
  * is read as far as it goes.
  *
- * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG. Leaving the
- * loop early closes the file.
+ * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG; and
+ * DataProtoError BAD_ARGUMENT for an option. Leaving the loop early closes the file.
  */
 export async function* readJsonl(
   path: string | URL,
   options: ReadJsonlOptions = {},
 ): AsyncGenerator<JsonlRecord, void, undefined> {
+  checkOptions("readJsonl", options, readOptions);
   const { maxLineBytes = DEFAULT_MAX_LINE_BYTES, onMalformed = rethrow } = options;
   const { signal, allowNan = false, places = false } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);

@@ -18,6 +18,8 @@ import { LineFile } from "./line-file.ts";
 import { LineStream } from "./line-stream.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "./reader.ts";
 import { encodeRecord } from "./record.ts";
+import { checkOptions } from "../shared/options.ts";
+import type { OptionKinds } from "../shared/options.ts";
 
 /**
  * A writer waits while 1 MiB is in transit: some thousand reward records, some milliseconds of a
@@ -35,6 +37,8 @@ export interface JsonlWriterOptions {
   /** The longest accepted record, in bytes; default 64 MiB, the default of readJsonl. */
   readonly maxLineBytes?: number;
 }
+
+const writerOptions: OptionKinds<JsonlWriterOptions> = { append: "boolean", maxLineBytes: "other" };
 
 /** The target of lines. All methods reject with JsonlError. */
 export interface LineTarget {
@@ -71,7 +75,8 @@ export interface JsonlWriter extends AsyncDisposable {
 }
 
 /**
- * Opens a writer. Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO.
+ * Opens a writer. Rejects with JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO; and with
+ * DataProtoError BAD_ARGUMENT for an option, also an unknown one: then the file is untouched.
  *
  * @param target a file; or a stream (of a process's standard output), which stays open when the
  * writer is closed
@@ -80,6 +85,7 @@ export async function openJsonlWriter(
   target: string | URL | Writable,
   options: JsonlWriterOptions = {},
 ): Promise<JsonlWriter> {
+  checkOptions("openJsonlWriter", options, writerOptions);
   const { append = false, maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
   if (target instanceof Writable) return new LineWriter(new LineStream(target), maxLineBytes);

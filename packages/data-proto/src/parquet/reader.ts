@@ -21,6 +21,8 @@ import { parsers } from "./parsers.ts";
 import { hidden, hideNames, shown, shownKeys } from "./proto-key.ts";
 import { rowGroupSource } from "./row-group.ts";
 import { reasonOf } from "../shared/file-problem.ts";
+import { checkOptions } from "../shared/options.ts";
+import type { OptionKinds } from "../shared/options.ts";
 
 /** One row of a Parquet file, with its number. */
 export interface ParquetRecord {
@@ -52,6 +54,13 @@ export interface ReadParquetOptions {
   readonly signal?: AbortSignal;
 }
 
+const readOptions: OptionKinds<ReadParquetOptions> = {
+  columns: "list",
+  rowStart: "other",
+  rowEnd: "other",
+  signal: "other",
+};
+
 /** Reads what a file contains, from its footer alone. Rejects as readParquet. */
 export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
   const file = await openParquet(textOf(path));
@@ -64,13 +73,14 @@ export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
 }
 
 /**
- * Throws ParquetError: PARQUET_NOT_FOUND, PARQUET_IO, PARQUET_MALFORMED, PARQUET_NO_COLUMN. Leaving
- * the loop early closes the file.
+ * Throws ParquetError: PARQUET_NOT_FOUND, PARQUET_IO, PARQUET_MALFORMED, PARQUET_NO_COLUMN; and
+ * DataProtoError BAD_ARGUMENT for an option. Leaving the loop early closes the file.
  */
 export async function* readParquet(
   path: string | URL,
   options: ReadParquetOptions = {},
 ): AsyncGenerator<ParquetRecord, void, undefined> {
+  checkOptions("readParquet", options, readOptions);
   const { columns, rowStart = 0, rowEnd = Number.MAX_SAFE_INTEGER, signal } = options;
   requireInteger("rowStart", rowStart, 0);
   requireInteger("rowEnd", rowEnd, rowStart);

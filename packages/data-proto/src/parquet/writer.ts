@@ -10,10 +10,12 @@ import { open, rename, rm } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { BasicType, Writer } from "hyparquet-writer";
-import { describe, JsonlError, ParquetError, requireInteger } from "../errors.ts";
+import { DataProtoError, describe, JsonlError, ParquetError, requireInteger } from "../errors.ts";
 import { encodeRecord } from "../jsonl/record.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "../jsonl/reader.ts";
 import { ofFile } from "./file.ts";
+import { checkOptions } from "../shared/options.ts";
+import type { OptionKinds } from "../shared/options.ts";
 
 /**
  * The types of columns. `json`: any value that JSON can carry, as text that readers parse as JSON.
@@ -29,19 +31,25 @@ export interface WriteParquetOptions {
   readonly rowsPerGroup?: number;
 }
 
+const writeOptions: OptionKinds<WriteParquetOptions> = { columns: "record", rowsPerGroup: "other" };
+
 type Row = Readonly<Record<string, unknown>>;
 
 /**
  * Resolves to the number of written rows. Rejects with ParquetError (PARQUET_NOT_FOUND: no such
- * folder, PARQUET_IO, PARQUET_BAD_VALUE) and with the errors of `rows`; then there is no new file.
+ * folder, PARQUET_IO, PARQUET_BAD_TYPE, PARQUET_BAD_VALUE), with DataProtoError BAD_ARGUMENT for an
+ * option, and with the errors of `rows`; then there is no new file.
  */
 export async function writeParquet(
   path: string | URL,
   rows: Iterable<Row> | AsyncIterable<Row>,
-  { columns, rowsPerGroup = 10_000 }: WriteParquetOptions,
+  options: WriteParquetOptions,
 ): Promise<number> {
+  checkOptions("writeParquet", options, writeOptions);
+  const { columns, rowsPerGroup = 10_000 } = options;
   requireInteger("rowsPerGroup", rowsPerGroup, 1);
   const file = typeof path === "string" ? path : fileURLToPath(path);
+  checkTypes(columns, file);
   const { ByteWriter, parquetWriteRows } = await import("hyparquet-writer");
   const unfinished = `${file}.${process.pid}.unfinished`;
   let written = 0;
@@ -76,6 +84,19 @@ const types: Readonly<Record<ParquetColumn, BasicType>> = {
   json: "JSON",
 };
 
+/** Throws before there is a file: rows with a column of no known type cannot be written. */
+function checkTypes(columns: WriteParquetOptions["columns"], path: string): void {
+  if (columns === undefined) {
+    const message = 'writeParquet needs the types of its columns, as columns: { uid: "string" }';
+    throw new DataProtoError("BAD_ARGUMENT", message, { key: "columns" });
+  }
+  for (const [column, type] of Object.entries(columns)) {
+    if (Object.hasOwn(types, type)) continue;
+    const reason = `its type is ${describe(type)}; there are ${Object.keys(types).join(", ")}`;
+    throw new ParquetError("PARQUET_BAD_TYPE", { path, column, reason });
+  }
+}
+
 /** The library's buffer; its content goes to the file after each row group. */
 function intoFile(buffer: Writer & { index: number }, handle: FileHandle, path: string): Writer {
   const flush = async (): Promise<void> => {
@@ -94,6 +115,10 @@ function checkedRow(
   columns: WriteParquetOptions["columns"],
   place: { readonly path: string; readonly row: number },
 ): Record<string, unknown> {
+  if (typeof row !== "object" || row === null) {
+    const reason = `a row must be an object with its columns, got ${describe(row)}`;
+    throw new ParquetError("PARQUET_BAD_VALUE", { ...place, reason });
+  }
   const values = Object.entries(columns).map(([column, type]): [string, unknown] => {
     const value = (Object.hasOwn(row, column) ? row[column] : undefined) ?? null;
     if (value === null) return [column, null];

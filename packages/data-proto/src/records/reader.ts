@@ -10,6 +10,8 @@ import { JsonlError } from "../errors.ts";
 import { hubFile, isHubPath } from "./hub.ts";
 import { readJson } from "../jsonl/reader.ts";
 import { readParquet } from "../parquet/reader.ts";
+import { checkOptions } from "../shared/options.ts";
+import type { OptionKinds } from "../shared/options.ts";
 
 /** A record with its place in its source. */
 export interface PlacedRecord {
@@ -31,14 +33,19 @@ export interface ReadRecordsOptions {
   readonly allowNan?: boolean | undefined;
 }
 
+const readOptions: OptionKinds<ReadRecordsOptions> = { signal: "other", allowNan: "boolean" };
+
 /**
- * Throws JsonlError and ParquetError, also for an empty file, and HubFileError for a file of the
- * Hugging Face Hub (`hf://datasets/OWNER/NAME/FILE`). Leaving the loop early closes the file.
+ * Throws JsonlError and ParquetError, also for an empty file, HubFileError for a file of the
+ * Hugging Face Hub (`hf://datasets/OWNER/NAME/FILE`), and DataProtoError BAD_ARGUMENT for an
+ * option. Leaving the loop early closes the file.
  */
 export async function* readRecords(
   path: string | URL,
-  { signal, allowNan = false }: ReadRecordsOptions = {},
+  options: ReadRecordsOptions = {},
 ): AsyncGenerator<PlacedRecord, void, undefined> {
+  checkOptions("readRecords", options, readOptions);
+  const { signal, allowNan = false } = options;
   const named = typeof path === "string" ? path : fileURLToPath(path);
   const file = isHubPath(named) ? await hubFile(named) : named;
   const waiting = signal === undefined ? {} : { signal };
