@@ -13,6 +13,7 @@ import {
 import { DapoRewardManager } from "./managers/dapo.ts";
 import { GdpoRewardManager } from "./managers/gdpo.ts";
 import { NaiveRewardManager } from "./managers/naive.ts";
+import { checkArguments } from "./managers/reward-manager.ts";
 import type {
   RewardManager,
   RewardManagerArguments,
@@ -34,7 +35,8 @@ export interface RewardManagerRegistry {
   names(): string[];
   /**
    * Creates an instance by name, or of a class that need not be registered; runs the class's
-   * initClass first, once.
+   * initClass first, once. Rejects with InvalidManagerOptionError for an argument that managers do
+   * not have, before any code of the class runs.
    */
   create(
     nameOrClass: string | RewardManagerClass,
@@ -81,6 +83,7 @@ export function createRegistry(): RewardManagerRegistry {
     names: () => [...classes.keys()],
     async create(nameOrClass, args = {}) {
       const managerClass = typeof nameOrClass === "string" ? get(nameOrClass) : nameOrClass;
+      checkArguments(typeof nameOrClass === "string" ? nameOrClass : className(managerClass), args);
       await initialiseOnce(managerClass, args);
       const manager = new managerClass(args);
       if (typeof manager.runSingle !== "function")

@@ -55,6 +55,8 @@ interface Scorer {
   readonly score: (response: string, groundTruth: unknown, options?: object) => Promise<CodeScore>;
   /** The same with programs that are expressions. */
   readonly scoreExpression: Scorer["score"];
+  /** Options by which a test of a program takes too long after 100 ms. */
+  readonly soonLate: object;
 }
 
 const locally: Scorer = {
@@ -62,6 +64,7 @@ const locally: Scorer = {
     scorePrimeCode(response, groundTruth, { sandbox, ...options }),
   scoreExpression: (code, groundTruth, options) =>
     scorePrimeCode(fenced(code, "js"), groundTruth, { sandbox: expressions, ...options }),
+  soonLate: { sandbox: new LocalSandbox({ timeoutMs: 100 }) },
 };
 const byService: Scorer = {
   async score(response, groundTruth, options) {
@@ -73,12 +76,13 @@ const byService: Scorer = {
     const all = { url: server.url, ...options };
     return await scoreSandboxFusion(fenced(code, "js"), groundTruth, all);
   },
+  soonLate: { timeoutMs: 100 },
 };
 
 describe.each([
   ["prime_code", locally],
   ["sandbox_fusion", byService],
-])("%s", (name, { score, scoreExpression }) => {
+])("%s", (name, { score, scoreExpression, soonLate }) => {
   test("the share of the tests that pass", async () => {
     expect((await score(fenced(double), doubles(1))).score).toBe(1);
     const code = "n = int(input())\nprint(n * 2 if n < 1 else n)";
@@ -120,10 +124,9 @@ describe.each([
     expect(failed.metadata[1]?.stderr).toContain("ValueError: one");
     // All take too long, so that no program has to start in time.
     const slow = fenced("import time\ntime.sleep(1000)");
-    const options = { timeoutMs: 100, sandbox: new LocalSandbox({ timeoutMs: 100 }) };
-    const late = await score(slow, doubles(3), options);
+    const late = await score(slow, doubles(3), soonLate);
     expect([late.score, statuses(late)]).toEqual([0, ["timeout", "skipped", "skipped"]]);
-    const again = await score(slow, doubles(3), { ...options, mostTimeouts: 2 });
+    const again = await score(slow, doubles(3), { ...soonLate, mostTimeouts: 2 });
     expect(statuses(again)).toEqual(["timeout", "timeout", "skipped"]);
   });
 

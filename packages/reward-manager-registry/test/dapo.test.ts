@@ -110,6 +110,12 @@ describe("bad input of dapo", () => {
       "overlongBuffer.penaltyFactor",
     ],
     [{ overlongBuffer: { ...buffer, log: 1 }, maxRespLen: 8 }, "overlongBuffer.log"],
+    [
+      { overlongBuffer: { ...buffer, penaltyFacto: 2 }, maxRespLen: 8 },
+      "overlongBuffer.penaltyFacto",
+    ],
+    [{ overlongBuffer: { enable: false, lne: 4 } }, "overlongBuffer.lne"],
+    [{ maxResponseLen: 8 }, "maxResponseLen"],
     [{ overlongBuffer: { ...buffer, enable: 1 }, maxRespLen: 8 }, "overlongBuffer.enable"],
   ])("%j names %s", (options, option) => {
     expect(() => new DapoRewardManager({ options })).toThrow(

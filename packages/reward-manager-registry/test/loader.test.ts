@@ -211,6 +211,22 @@ const managerScore = async (spec: string): Promise<number> => {
     .rewardScore;
 };
 
+test("a field of a spec that there is not is refused, and so is an option of the loader", async () => {
+  const spec = { path: "./reward.ts", name: "other", rewardKwarg: { bonus: 1 } };
+  await expect(load(spec as never)).rejects.toMatchObject({
+    code: "INVALID_REWARD_SPEC",
+    message: expect.stringContaining(
+      'Cannot read the reward spec "./reward.ts": its field rewardKwarg must be one of path, name, rewardKwargs, areKwargsShared; it is unknown.',
+    ),
+  });
+  for (const loading of [loadComputeScore, loadRewardManagerClass]) {
+    await expect(loading("./reward.ts", { baseDir: "" } as never)).rejects.toMatchObject({
+      code: "INVALID_SCORER_OPTION",
+      option: "baseDir",
+    });
+  }
+});
+
 describe("a reward manager class", () => {
   test("is found by name, as the default export, or as the only class", async () => {
     expect(await managerScore("managers.mjs:Second")).toBe(2);

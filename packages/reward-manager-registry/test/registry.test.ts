@@ -133,6 +133,37 @@ describe("create", () => {
     });
   });
 
+  test.each([
+    ["naive", { computescore: () => 1 }, "computescore", "one of computeScore, tokenizer, options"],
+    ["dapo", { options: { maxResponseLen: 8 } }, "maxResponseLen", "one of maxRespLen, overlong"],
+    ["gdpo", { options: { experiment: "x" } }, "experiment", "one of experimentName"],
+    ["naive", { options: { penalty: 1 } }, "penalty", "left out"],
+    ["naive", { options: "penalty" }, "options", "an object"],
+  ])("%s with %j: %s must be %s", async (manager, args, option, expected) => {
+    await expect(createDefaultRegistry().create(manager, args as never)).rejects.toMatchObject({
+      code: "INVALID_MANAGER_OPTION",
+      manager,
+      option,
+      message: expect.stringContaining(
+        `Option ${option} of reward manager "${manager}" must be ${expected}`,
+      ),
+    });
+  });
+
+  test("a class of the user's own has options that nobody else knows, and the same arguments", async () => {
+    class Own extends NaiveRewardManager {}
+    const { managerClass, seen } = counting();
+    const registry = createRegistry();
+    await registry.create(Own, { options: { penalty: 1 } });
+    await registry.create(managerClass, { options: { penalty: 1 } });
+    const misspelt = registry.create(managerClass, { option: {} } as never);
+    await expect(misspelt).rejects.toMatchObject({ manager: "Counting", option: "option" });
+    expect(seen).toHaveLength(1);
+    expect(() => new NaiveRewardManager({ tokeniser: undefined } as never)).toThrow(
+      expect.objectContaining({ manager: "naive", option: "tokeniser" }),
+    );
+  });
+
   test("an unknown name rejects", async () => {
     await expect(createRegistry().create("x")).rejects.toMatchObject({
       code: "UNKNOWN_REWARD_MANAGER",

@@ -2,11 +2,17 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
+  createDefaultComputeScore,
   defaultComputeScore,
+  routeDataSource,
   scoreGeo3k,
+  scoreGsm8k,
   scoreMathDapo,
   scoreMathReward,
+  scorePrimeCode,
   scorePrimeMath,
+  scoreSample,
+  scoreSandboxFusion,
   scoreSearchR1,
 } from "@rayling/reward-manager-registry";
 import { sized } from "../../../test/fixtures/suite.ts";
@@ -20,6 +26,8 @@ import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo
 import { isEquivalentMath } from "../src/scorers/math-reward.ts";
 import { lastCodePoints, strip, toFloat } from "../src/scorers/python-text.ts";
 import { normalizeAnswer } from "../src/scorers/search-r1.ts";
+
+const sample = { dataSource: "toy", response: "four", groundTruth: "4" };
 
 type Case = readonly [
   solution: string,
@@ -36,6 +44,36 @@ type Case = readonly [
 const { cases } = JSON.parse(
   readFileSync(new URL("fixtures/written-answers.json", import.meta.url), "utf8"),
 ) as { cases: readonly Case[] };
+
+describe("an option that there is not", () => {
+  const misspelt: readonly (readonly [string, (options: never) => unknown])[] = [
+    ["sandboxFusionURL", createDefaultComputeScore],
+    ["methods", (options) => scoreGsm8k("#### 1", "1", options)],
+    ["strictBox", (options) => scoreMathDapo("1", "1", options)],
+    ["lenent", (options) => scorePrimeMath("1", "1", options)],
+    ["leniant", (options) => scoreGeo3k("1", "1", options)],
+    ["substr", (options) => scoreSearchR1("1", "1", options)],
+    ["toString", (options) => routeDataSource("openai/gsm8k", options)],
+    ["timeoutMs", (options) => scorePrimeCode("1", {}, options)],
+    ["uri", (options) => scoreSandboxFusion("1", {}, options)],
+    ["extraInfos", (options) => scoreSample(sample, () => 1, options)],
+  ];
+  test.each(misspelt)("%s is refused, and the ones there are are named", async (option, score) => {
+    const scoring = (async () => score({ [option]: true } as never))();
+    await expect(scoring).rejects.toMatchObject({
+      code: "INVALID_SCORER_OPTION",
+      option,
+      received: "unknown",
+      message: expect.stringContaining(`Scorer option ${option} must be one of `),
+    });
+  });
+
+  test("options that are no object are refused", () => {
+    expect(() => scoreGeo3k("1", "1", true as never)).toThrow(
+      "Scorer option options must be an object; it is true.",
+    );
+  });
+});
 
 describe("answers written in many ways", () => {
   test.each(cases.map((one, index) => [index, one] as const))("%d", (_index, one) => {

@@ -15,6 +15,8 @@ import type { RewardManagerClass } from "../managers/reward-manager.ts";
 import type { CallClock } from "../calling/call-clock.ts";
 import { calledFunction, calledGroupFunction } from "../calling/callable.ts";
 import type { CallableOptions, CalledFunction, UserFunction } from "../calling/callable.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import type { ComputeScore } from "../scoring/compute-score.ts";
 import { GroupScorer } from "../scoring/group-scorer.ts";
 import type { Scorer } from "../scoring/scorer.ts";
@@ -22,7 +24,7 @@ import { describeValue, isClass, isFunction } from "../value-description.ts";
 import { hooksOf, refuseAlike, methodNames } from "./hooks.ts";
 import type { Hook } from "./hooks.ts";
 import { type Locate, resolveRewardModule } from "./module-url.ts";
-import { parseRewardSpec } from "./reward-spec.ts";
+import { rewardSpecOf } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
 
 /** Where modules are looked for, and what functions get. */
@@ -41,6 +43,14 @@ export interface LoadOptions {
   /** Measures the calls of a score function. */
   readonly clock?: CallClock | undefined;
 }
+
+const optionNames: OptionNames<LoadOptions> = {
+  baseDirectory: true,
+  locate: true,
+  signal: true,
+  onContext: true,
+  clock: true,
+};
 
 /** A scorer that was loaded from a module. */
 export interface LoadedScorer extends Scorer {
@@ -63,8 +73,8 @@ const GROUP_NAMES: readonly string[] = ["computeScores", "compute_scores"];
  * `compute_scores`, else the default export.
  *
  * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError,
- * RewardExportNotFoundError, RewardExportTypeError, and RewardFunctionSignatureError for unclear
- * parameters.
+ * RewardExportNotFoundError, RewardExportTypeError, RewardFunctionSignatureError for unclear
+ * parameters, and InvalidScorerOptionError for an option that there is not.
  */
 export async function loadComputeScore(
   spec: string | RewardSpec,
@@ -82,7 +92,7 @@ export async function loadFunction(
   spec: string | RewardSpec,
   options: LoadOptions = {},
 ): Promise<(...args: never[]) => unknown> {
-  const { path, name } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
+  const { path, name } = rewardSpecOf(spec);
   const exports = await importModule(path, options);
   const exportName = pickExport(path, exports, name === undefined ? FUNCTION_NAMES : [name]);
   const value = exports[exportName];
@@ -105,8 +115,7 @@ export async function loadScorer(
   spec: string | RewardSpec,
   options: LoadOptions = {},
 ): Promise<LoadedScorer> {
-  const { path, name, rewardKwargs, areKwargsShared }: RewardSpec =
-    typeof spec === "string" ? parseRewardSpec(spec) : spec;
+  const { path, name, rewardKwargs, areKwargsShared } = rewardSpecOf(spec);
   const exports = await importModule(path, options);
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
@@ -180,7 +189,7 @@ export async function loadRewardManagerClass(
   spec: string | RewardSpec,
   options: LoadOptions = {},
 ): Promise<RewardManagerClass> {
-  const { path, name } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
+  const { path, name } = rewardSpecOf(spec);
   const exports = await importModule(path, options);
   const classes = exportNames(exports).filter((key) => isClass(exports[key]));
   const wanted =
@@ -200,6 +209,7 @@ export async function loadRewardManagerClass(
 }
 
 async function importModule(path: string, options: LoadOptions): Promise<Record<string, unknown>> {
+  checkOptionNames(options, optionNames);
   const { baseDirectory = process.cwd(), locate } = options;
   const url = resolveRewardModule(path, baseDirectory, locate);
   try {

@@ -5,6 +5,8 @@
  */
 
 import { InvalidRewardSpecError } from "../errors.ts";
+import { unknownOption } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 
 /** The place of a reward function or manager class: a module and an export. */
 export interface RewardSpec {
@@ -19,6 +21,23 @@ export interface RewardSpec {
    * one that the function takes nowhere is a mistake. Default: false.
    */
   readonly areKwargsShared?: boolean | undefined;
+}
+
+const fieldNames: OptionNames<RewardSpec> = {
+  path: true,
+  name: true,
+  rewardKwargs: true,
+  areKwargsShared: true,
+};
+
+/** Reads a spec or its text. Throws InvalidRewardSpecError, also for a field that there is not. */
+export function rewardSpecOf(spec: string | RewardSpec): RewardSpec {
+  if (typeof spec === "string") return parseRewardSpec(spec);
+  const problem = unknownOption(spec, fieldNames);
+  if (problem === undefined) return spec;
+  const { option, expected, received } = problem;
+  const what = `its field ${option} must be ${expected}; it is ${received}.`;
+  throw new InvalidRewardSpecError(spec.path, what);
 }
 
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;

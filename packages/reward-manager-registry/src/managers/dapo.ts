@@ -12,8 +12,9 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
-import { scoreOptionsOf } from "./reward-manager.ts";
+import { checkManagerOptions, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 import { isRecord } from "../values/records.ts";
 
@@ -40,6 +41,15 @@ export interface OverlongBuffer {
   readonly log?: boolean;
 }
 
+const optionNames: OptionNames<DapoOptions> = { maxRespLen: true, overlongBuffer: true };
+
+const bufferNames: OptionNames<OverlongBuffer> = {
+  enable: true,
+  len: true,
+  penaltyFactor: true,
+  log: true,
+};
+
 interface Buffer {
   readonly expected: number;
   readonly len: number;
@@ -55,8 +65,11 @@ export class DapoRewardManager implements RewardManager {
 
   /** Throws InvalidManagerOptionError. */
   constructor(args: RewardManagerArguments = {}) {
+    this.#options = scoreOptionsOf("dapo", args);
+    // A subclass may have others.
+    if (new.target === DapoRewardManager)
+      checkManagerOptions("dapo", args.options ?? {}, optionNames);
     this.#computeScore = args.computeScore ?? defaultComputeScore;
-    this.#options = scoreOptionsOf(args);
     this.#buffer = readBuffer(args.options ?? {});
   }
 
@@ -100,6 +113,7 @@ function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefi
   const { maxRespLen, overlongBuffer } = options;
   if (overlongBuffer === undefined || overlongBuffer === null) return undefined;
   if (!isRecord(overlongBuffer)) refuse("overlongBuffer", "an object", overlongBuffer);
+  checkManagerOptions("dapo", overlongBuffer, bufferNames, "overlongBuffer");
   const { enable = true, len, penaltyFactor = 1, log = false } = overlongBuffer;
   if (typeof enable !== "boolean") refuse("overlongBuffer.enable", "true or false", enable);
   if (!enable) return undefined;

@@ -11,8 +11,9 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
-import { inBoth, scoreOptionsOf } from "./reward-manager.ts";
+import { checkManagerOptions, inBoth, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** The manager's `options`. */
@@ -20,6 +21,8 @@ export interface GdpoOptions {
   /** verl `trainer.experiment_name`: score functions may depend on it. */
   readonly experimentName?: string;
 }
+
+const optionNames: OptionNames<GdpoOptions> = { experimentName: true };
 
 /**
  * verl's gdpo manager: for score functions with several components, which GDPO normalizes one by
@@ -32,6 +35,10 @@ export class GdpoRewardManager implements RewardManager {
 
   /** Throws InvalidManagerOptionError. */
   constructor(args: RewardManagerArguments = {}) {
+    this.#options = scoreOptionsOf("gdpo", args);
+    // A subclass may have others.
+    if (new.target === GdpoRewardManager)
+      checkManagerOptions("gdpo", args.options ?? {}, optionNames);
     const experimentName = args.options?.["experimentName"] ?? null;
     if (experimentName !== null && typeof experimentName !== "string") {
       throw new InvalidManagerOptionError(
@@ -42,7 +49,6 @@ export class GdpoRewardManager implements RewardManager {
       );
     }
     this.#computeScore = args.computeScore ?? defaultComputeScore;
-    this.#options = scoreOptionsOf(args);
     this.#experimentName = experimentName;
   }
 

@@ -4,6 +4,9 @@
  * belong to reward-loop.
  */
 
+import { InvalidManagerOptionError } from "../errors.ts";
+import { unknownOption } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import type { ComputeScore, RewardModelArguments, ScoreCall } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample, Tokenizer } from "../scoring/sample.ts";
@@ -30,8 +33,44 @@ export interface RewardManagerArguments extends RewardModelArguments {
   readonly options?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The arguments of a manager that go on to `scoreSample`. */
-export function scoreOptionsOf(args: RewardManagerArguments): ScoreSampleOptions {
+const argumentNames: OptionNames<RewardManagerArguments> = {
+  computeScore: true,
+  tokenizer: true,
+  options: true,
+  rewardRouterAddress: true,
+  rewardRouterToken: true,
+  rewardModelTokenizer: true,
+  rewardModels: true,
+};
+
+/** Throws InvalidManagerOptionError for an argument that managers do not have. */
+export function checkArguments(manager: string, args: RewardManagerArguments): void {
+  checkManagerOptions(manager, args, argumentNames);
+}
+
+/**
+ * Throws InvalidManagerOptionError for an option that there is not.
+ *
+ * @param place the name of the option that holds these; "" for none
+ */
+export function checkManagerOptions(
+  manager: string,
+  options: object,
+  names: Readonly<Record<string, true>>,
+  place: string = "",
+): void {
+  const problem = unknownOption(options, names);
+  if (problem === undefined) return;
+  const option = place === "" ? problem.option : `${place}.${problem.option}`;
+  throw new InvalidManagerOptionError(manager, option, problem.expected, problem.received);
+}
+
+/**
+ * Returns the arguments of a manager that go on to `scoreSample`. Throws InvalidManagerOptionError
+ * for an argument that managers do not have.
+ */
+export function scoreOptionsOf(manager: string, args: RewardManagerArguments): ScoreSampleOptions {
+  checkArguments(manager, args);
   const { computeScore: _function, options: _settings, ...rest } = args;
   return rest;
 }

@@ -7,6 +7,8 @@ import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
 import type { SandboxIsolation } from "../sandbox/isolation/isolation.ts";
 import { LocalSandbox } from "../sandbox/local-sandbox.ts";
 import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
 import { scorePrimeCode } from "./code/prime-code.ts";
 import { scoreSandboxFusion } from "./code/sandbox-fusion.ts";
@@ -42,8 +44,17 @@ export interface DefaultScoreOptions {
   readonly isolation?: readonly SandboxIsolation[] | undefined;
 }
 
+const optionNames: OptionNames<DefaultScoreOptions> = {
+  lenient: true,
+  sandboxFusionUrl: true,
+  memoryLimitMb: true,
+  maxConcurrent: true,
+  isolation: true,
+};
+
 /** Makes a default score function with other settings. Throws InvalidScorerOptionError. */
 export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
+  checkOptionNames(options, optionNames);
   const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation, lenient = false } = options;
   if (typeof lenient !== "boolean") {
     throw new InvalidScorerOptionError("lenient", "true or false", describeValue(lenient));

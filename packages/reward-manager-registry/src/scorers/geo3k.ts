@@ -7,6 +7,8 @@
 import { lastBoxed } from "./math/boxed.ts";
 import { gradeAnswer, mathRulerGrader } from "./math/grade-answer.ts";
 import type { GraderOptions } from "./math/grade-answer.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { strip } from "./python-text.ts";
 
 /** Settings of the scorer of Geometry3K. */
@@ -17,14 +19,19 @@ export interface Geo3kOptions extends GraderOptions {
   readonly formatScore?: number;
 }
 
+const optionNames: OptionNames<Geo3kOptions> = { useBoxed: true, formatScore: true, lenient: true };
+
 /**
  * Returns the score, from 0 to 1: `formatScore` for the form, and the rest for the right answer.
+ * Throws InvalidScorerOptionError for an option that there is not.
  */
 export function scoreGeo3k(
   solutionStr: string,
   groundTruth: string,
-  { useBoxed = true, formatScore = 0.1, lenient }: Geo3kOptions = {},
+  options: Geo3kOptions = {},
 ): number {
+  checkOptionNames(options, optionNames);
+  const { useBoxed = true, formatScore = 0.1, lenient } = options;
   // As in mathruler, a text without a box has the answer "None".
   const boxed = lastBoxed(solutionStr);
   const answer = useBoxed ? (boxed === null ? "None" : strip(boxed)) : solutionStr;

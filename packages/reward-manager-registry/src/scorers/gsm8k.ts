@@ -6,6 +6,8 @@
  */
 
 import { InvalidScorerOptionError } from "../errors.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
 import { lastCodePoints } from "./python-text.ts";
 
@@ -28,12 +30,18 @@ const CLIP_CODE_POINTS = 300;
 const STRICT = /#### (-?[0-9.,]+)/g;
 const FLEXIBLE = /-?[0-9.,]+/g;
 
-/** Returns 0 without an answer, `score` for the right one, `formatScore` for another. */
+const optionNames: OptionNames<Gsm8kOptions> = { method: true, formatScore: true, score: true };
+
+/**
+ * Returns 0 without an answer, `score` for the right one, `formatScore` for another. Throws
+ * InvalidScorerOptionError.
+ */
 export function scoreGsm8k(
   solutionStr: string,
   groundTruth: string,
   options: Gsm8kOptions = {},
 ): number {
+  checkOptionNames(options, optionNames);
   const { method = "strict", formatScore = 0, score = 1 } = options;
   const answer = extractGsm8kSolution(solutionStr, method);
   if (answer === null) return 0;

@@ -9,6 +9,8 @@
 
 import { InvalidScorerOptionError } from "../errors.ts";
 import type { ScoreRecord } from "../scoring/compute-score.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
 import { lastBoxed } from "./math/boxed.ts";
 import { isDigits, lastCodePoints, strip, whiteSpace } from "./python-text.ts";
@@ -43,12 +45,15 @@ const NO_ANSWER = "[INVALID]";
  */
 const ANSWER = new RegExp(`Answer[${whiteSpace}]*:[${whiteSpace}]*([^\\n]+)`, "giu");
 
-/** Throws InvalidScorerOptionError unless there are four pause tokens. */
+const optionNames: OptionNames<MathDapoOptions> = { strictBoxVerify: true, pauseTokensIndex: true };
+
+/** Throws InvalidScorerOptionError for an option that there is not, or other than four tokens. */
 export function scoreMathDapo(
   solutionStr: string,
   groundTruth: string,
   options: MathDapoOptions = {},
 ): MathDapoScore {
+  checkOptionNames(options, optionNames);
   const solution = lastCodePoints(solutionStr, CLIP_CODE_POINTS);
   const answered =
     options.strictBoxVerify === true ? undefined : isCorrectMinerva(solution, groundTruth);

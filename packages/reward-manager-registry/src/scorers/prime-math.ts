@@ -7,6 +7,7 @@
  * parser could read are never equal.
  */
 
+import { checkOptionNames } from "../option-names.ts";
 import { hasDigit, strip, toFloat } from "./python-text.ts";
 import { lastBalanced } from "./math/boxed.ts";
 import { evaluateArithmetic } from "./math/expression/equality.ts";
@@ -29,12 +30,14 @@ export type PrimeMathOptions = GraderOptions;
 
 /**
  * Compares the answer in the text with the ground truth: as text, as expressions and as numbers.
+ * Throws InvalidScorerOptionError for an option that there is not.
  */
 export function scorePrimeMath(
   modelOutput: string,
   groundTruth: string,
   options: PrimeMathOptions = {},
 ): PrimeMathScore {
+  checkOptionNames(options, { lenient: true });
   const extracted = extractAnswer(modelOutput);
   if (gradeAnswer(extracted, groundTruth, primeGrader, options)) {
     return { correct: true, formatCorrect: true, extracted };

@@ -4,6 +4,7 @@
  */
 
 import { UnknownDataSourceError } from "../errors.ts";
+import { checkOptionNames } from "../option-names.ts";
 
 /** Names of verl's scorers. */
 export type ScorerName =
@@ -58,8 +59,9 @@ const ROUTES: Readonly<Record<string, ScorerName>> = {
   searchR1_bamboogle: "search_r1_like_qa_em",
 };
 
-/** Throws UnknownDataSourceError. Names are case sensitive; the one prefix is "aime". */
+/** Throws UnknownDataSourceError, InvalidScorerOptionError. Names are case sensitive; the one prefix is "aime". */
 export function routeDataSource(dataSource: string, settings: RouteSettings = {}): ScorerRoute {
+  checkOptionNames(settings, { sandboxFusionUrl: true });
   const scorer = findScorer(dataSource);
   if (scorer === undefined) throw new UnknownDataSourceError(dataSource);
   if (scorer !== "prime_code") return { scorer, options: {} };

@@ -4,6 +4,8 @@
  * articles and white space.
  */
 
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { joinWords, strip } from "./python-text.ts";
 
 /** Settings of the scorer of Search-R1. */
@@ -19,18 +21,27 @@ export interface SearchR1Options {
   readonly substring?: boolean;
 }
 
+const optionNames: OptionNames<SearchR1Options> = {
+  formatScore: true,
+  score: true,
+  substring: true,
+};
+
 /** More tags than this suggest reward hacking. */
 const MOST_TAGS = 10;
 
 /**
  * Returns 0 without an answer; the right answer among more than 10 opening or closing tags gets a
- * quarter of `score`, unless a part suffices.
+ * quarter of `score`, unless a part suffices. Throws InvalidScorerOptionError for an option that
+ * there is not.
  */
 export function scoreSearchR1(
   solutionStr: string,
   goldenAnswers: string | readonly string[],
-  { formatScore = 0, score = 1, substring = false }: SearchR1Options = {},
+  options: SearchR1Options = {},
 ): number {
+  checkOptionNames(options, optionNames);
+  const { formatScore = 0, score = 1, substring = false } = options;
   const answer = extractAnswer(solutionStr);
   if (answer === null) return 0;
   const given = normalizeAnswer(answer);

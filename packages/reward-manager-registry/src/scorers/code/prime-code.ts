@@ -5,6 +5,8 @@
  */
 
 import { InvalidScorerOptionError } from "../../errors.ts";
+import { checkOptionNames } from "../../option-names.ts";
+import type { OptionNames } from "../../option-names.ts";
 import { describeValue } from "../../value-description.ts";
 import type { LocalSandbox, ProgramEnd } from "../../sandbox/local-sandbox.ts";
 import { lastCodeBlock } from "./code-block.ts";
@@ -30,6 +32,13 @@ export interface PrimeCodeOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+const optionNames: OptionNames<PrimeCodeOptions> = {
+  sandbox: true,
+  continuous: true,
+  mostTimeouts: true,
+  signal: true,
+};
+
 /**
  * Runs the tests one after the other. Without a block of code the whole response is a Python
  * program. Rejects with InvalidSampleError for malformed tests, InvalidScorerOptionError,
@@ -38,8 +47,10 @@ export interface PrimeCodeOptions {
 export async function scorePrimeCode(
   response: string,
   groundTruth: unknown,
-  { sandbox, continuous = true, mostTimeouts = 1, signal }: PrimeCodeOptions,
+  options: PrimeCodeOptions,
 ): Promise<CodeScore> {
+  checkOptionNames(options, optionNames);
+  const { sandbox, continuous = true, mostTimeouts = 1, signal } = options;
   checkMostTimeouts(mostTimeouts);
   const all = readCodeTests(groundTruth, continuous ? mostTests : Infinity);
   const { tests } = all;

@@ -9,6 +9,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { InvalidScorerOptionError, SandboxServiceError } from "../../errors.ts";
+import { checkOptionNames } from "../../option-names.ts";
+import type { OptionNames } from "../../option-names.ts";
 import { describeValue } from "../../value-description.ts";
 import { lastCodeBlock } from "./code-block.ts";
 import type { CodeBlock } from "./code-block.ts";
@@ -45,6 +47,16 @@ export interface SandboxFusionOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+const optionNames: OptionNames<SandboxFusionOptions> = {
+  url: true,
+  memoryLimitMb: true,
+  continuous: true,
+  timeoutMs: true,
+  mostTimeouts: true,
+  retryDelayMs: true,
+  signal: true,
+};
+
 const tries = 3;
 /** The time of a request beyond that of its program. */
 const spareMs = 10_000;
@@ -61,6 +73,7 @@ export async function scoreSandboxFusion(
   groundTruth: unknown,
   options: SandboxFusionOptions,
 ): Promise<CodeScore> {
+  checkOptionNames(options, optionNames);
   const { tests, functionName } = readCodeTests(groundTruth);
   const { continuous = true, mostTimeouts = 1, timeoutMs = 10_000 } = options;
   if (!Number.isFinite(timeoutMs) || timeoutMs <= 0) {
