@@ -8,6 +8,8 @@ import { createHash } from "node:crypto";
 import { valueAt } from "@rayling/reward-loop/rows";
 import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
+import { checkOptionNames } from "./option-names.ts";
+import type { OptionNames } from "./option-names.ts";
 import { truncated, withoutOverlong } from "./prompt-lengths.ts";
 import type { LengthLimit, PromptLengths, Truncation } from "./prompt-lengths.ts";
 import { readPromptRow } from "./prompt-row.ts";
@@ -42,6 +44,24 @@ export interface PromptLengthOptions {
   /** How longer prompts that are not left out are cut. Default "error". */
   readonly truncation?: Truncation;
 }
+
+const lengthNames: OptionNames<PromptLengthOptions> = {
+  maxPromptLength: true,
+  promptLengths: true,
+  filterOverlongPrompts: true,
+  truncation: true,
+};
+
+const datasetNames: OptionNames<PromptDatasetOptions> = {
+  promptKey: true,
+  rewardFnKey: true,
+  truthKey: true,
+  allowNan: true,
+  maxSamples: true,
+  shuffle: true,
+  seed: true,
+  ...lengthNames,
+};
 
 /** Where rows of a data set have their prompts and ground truths. */
 export interface CountedShape extends RowShape {
@@ -97,17 +117,22 @@ export class PromptDataset {
     files: string | readonly string[],
     options: PromptDatasetOptions = {},
   ): Promise<PromptDataset> {
+    checkOptionNames("PromptDataset.load", options, datasetNames);
     return await PromptDataset.#of(
       readRowFiles(typeof files === "string" ? [files] : files, options),
       options,
     );
   }
 
-  /** Takes rows from memory; an error names a bad row by its number. */
+  /**
+   * Takes rows from memory; an error names a bad row by its number. Rejects with TrainerInputError
+   * for an option.
+   */
   static async fromRows(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
     options: PromptDatasetOptions = {},
   ): Promise<PromptDataset> {
+    checkOptionNames("PromptDataset.fromRows", options, datasetNames);
     return await PromptDataset.#of(placed(rows), options);
   }
 
@@ -129,7 +154,7 @@ export class PromptDataset {
     }
     const shapes = [...counts.values()];
     const chosen = chosenRows(read, maxSamples, options);
-    return await new PromptDataset(chosen, { shapes }).limited(options);
+    return await new PromptDataset(chosen, { shapes }).#within(options);
   }
 
   /**
@@ -137,6 +162,11 @@ export class PromptDataset {
    * TrainerInputError for an option.
    */
   async limited(options: PromptLengthOptions): Promise<PromptDataset> {
+    checkOptionNames("limited", options, lengthNames);
+    return await this.#within(options);
+  }
+
+  async #within(options: PromptLengthOptions): Promise<PromptDataset> {
     const limit = limitOf(options);
     if (limit === undefined) return this;
     const { rows, shapes } = this;

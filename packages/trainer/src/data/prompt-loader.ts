@@ -9,6 +9,8 @@
 
 import { present } from "@rayling/reward-manager-registry/values";
 import { DatasetError, TrainerInputError } from "../errors.ts";
+import { checkOptionNames } from "./option-names.ts";
+import type { OptionNames } from "./option-names.ts";
 import type { PromptDataset } from "./prompt-dataset.ts";
 import type { PromptRow } from "./prompt-row.ts";
 import { seededOrder } from "./seeded-order.ts";
@@ -27,6 +29,13 @@ export interface PromptLoaderOptions {
    */
   readonly dropLast?: boolean;
 }
+
+const optionNames: OptionNames<PromptLoaderOptions> = {
+  batchSize: true,
+  shuffle: true,
+  seed: true,
+  dropLast: true,
+};
 
 /** One batch of prompts, with its place in the data set. */
 export interface PromptBatch {
@@ -78,6 +87,7 @@ export class PromptLoader {
 
   /** Throws TrainerInputError for an option, DatasetError for a data set that fills no batch. */
   constructor(dataset: PromptDataset, options: PromptLoaderOptions) {
+    checkOptionNames("PromptLoader", options, optionNames);
     const { batchSize, shuffle = true, seed = 1, dropLast = true } = options;
     const size = batchSize === "all" ? dataset.length : batchSize;
     if (batchSize !== "all" && !(Number.isSafeInteger(size) && size >= 1)) {

@@ -370,6 +370,25 @@ describe("long prompts", () => {
   });
 });
 
+test("an option that there is not is refused before a file is read, with the one it may be", async () => {
+  const dataset = await PromptDataset.fromRows(rowsOf(1));
+  const loads = [
+    ["load", "maxSample", PromptDataset.load("no-such.jsonl", { maxSample: 1 } as never)],
+    ["fromRows", "promptkey", PromptDataset.fromRows([], { promptkey: "q" } as never)],
+    ["limited", "truncaton", dataset.limited({ truncaton: "left" } as never)],
+  ] as const;
+  for (const [where, input, load] of loads) {
+    const error = await refusal(load);
+    expect(error).toBeInstanceOf(TrainerInputError);
+    expect(error).toMatchObject({ input });
+    expect(error.message).toMatch(
+      new RegExp(
+        `${where} has no option "${input}"; did you mean (maxSamples|promptKey|truncation)`,
+      ),
+    );
+  }
+});
+
 test("the fingerprint is that of the rows", async () => {
   const of = async (rows: object[], options: PromptDatasetOptions = {}): Promise<string> =>
     (await PromptDataset.fromRows(rows, options)).fingerprint;

@@ -145,6 +145,7 @@ describe("a loader", () => {
     [{ batchSize: 0 }, "batchSize"],
     [{ batchSize: 1.5 }, "batchSize"],
     [{ seed: 0.5 }, "seed"],
+    [{ dropLst: false } as Partial<PromptLoaderOptions>, "dropLst"],
   ])("with %j is refused", (options, input) => {
     expect(() => loaderOf(options)).toThrow(expect.objectContaining({ input }) as Error);
   });
