@@ -81,6 +81,21 @@ test.each([...new Set(blocks.map(({ page }) => page))])("the programs of %s are 
   expect(problems.get(page) ?? []).toEqual([]);
 });
 
+/** In each worker the module stops at its first use of the API: what stands below is not there. */
+test.each(pages)("the programs of %s have remote() above init", (page) => {
+  const text = readFileSync(join(root, page), "utf8");
+  const programs = text.match(/^```ts\n[^]*?^```|^(?: {4}.*\n|\n(?= {4}))+/gm) ?? [];
+  const late = programs
+    .map((program) =>
+      program
+        .split(/^\s*await (?:ray\.)?init\(/m)
+        .slice(1)
+        .join(""),
+    )
+    .flatMap((below) => below.match(/.*(?:ray\.|= )remote\(.*/g) ?? []);
+  expect(late).toEqual([]);
+});
+
 /** The wheel of Python has the packages that its page imports. */
 const ofTheWheel = "docs/verl.md";
 
