@@ -7,6 +7,8 @@
  *       trainer.json                              step, position in the data, KL controller
  *       outstanding.jsonl, .safetensors           rollouts not trained yet, with known rewards
  *       manifest.json
+ *
+ * Beside it are the weights of the reference policy, once for all (`kept-reference`).
  */
 
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -205,7 +207,8 @@ async function ownArraysOf(
   return file in files ? (await arraysOf(join(path, file))).arrays : {};
 }
 
-async function arraysOf(path: string): Promise<NamedArrays> {
+/** Reads one file. Rejects with CheckpointError (CHECKPOINT_DAMAGED), and as `open`. */
+export async function arraysOf(path: string): Promise<NamedArrays> {
   const handle = await open(path, "r");
   try {
     const { size } = await handle.stat();

@@ -62,7 +62,15 @@ interface KeptTrainer {
   readonly firstValidation?: FirstValidation;
   /** Versions of the reward functions that scored the rollouts. Earlier checkpoints have none. */
   readonly rewardVersions?: readonly string[];
+  /** Names the file with the reference policy's weights. Earlier checkpoints have none. */
+  readonly referenceSha256?: string;
 }
+
+/** Facts of a training beside its place. */
+export type KeptFacts = Pick<KeptTrainer, "klCoef"> & {
+  /** Undefined: no reference policy is used, or it gives no weights. */
+  readonly referenceSha256: string | undefined;
+};
 
 /** A batch of rollouts as a checkpoint keeps it. */
 export interface KeptBatch {
@@ -92,7 +100,7 @@ const FORMAT: number = 1;
 export function keptTraining(
   training: TrainingStart,
   prompts: PromptLoader,
-  klCoef: number,
+  { klCoef, referenceSha256 }: KeptFacts,
   rewards: RewardRequests,
 ): Pick<Checkpoint, "trainer" | "outstanding"> {
   const trainer: KeptTrainer = {
@@ -103,6 +111,7 @@ export function keptTraining(
     ...optional("miniBatchSize", training.miniBatchSize),
     ...optional("firstValidation", training.firstValidation),
     rewardVersions: rewards.functions.versions,
+    ...optional("referenceSha256", referenceSha256),
   };
   const kept = (batch: RolloutBatch): KeptBatch => keptBatch(batch, prompts, rewards);
   return { trainer, outstanding: training.outstanding.map(kept) };
@@ -202,6 +211,7 @@ export interface KeptPlace extends Omit<TrainingStart, "outstanding" | "ask"> {
   readonly klCoef: number;
   readonly batches: readonly KeptBatch[];
   readonly rewardVersions: readonly string[] | undefined;
+  readonly referenceSha256: string | undefined;
 }
 
 /**
@@ -221,9 +231,10 @@ export function keptPlaceOf(
   }
   const nextBatch = prompts.numberOf(position);
   const batches = outstanding as readonly KeptBatch[];
-  const { finishedSteps, miniBatchSize, klCoef, firstValidation, rewardVersions } = kept;
+  const { finishedSteps, miniBatchSize, firstValidation } = kept;
+  const { klCoef, rewardVersions, referenceSha256 } = kept;
   const place = { finishedSteps, nextBatch, miniBatchSize, firstValidation };
-  return { ...place, klCoef, batches, rewardVersions };
+  return { ...place, klCoef, batches, rewardVersions, referenceSha256 };
 }
 
 /** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */

@@ -1,13 +1,20 @@
 /** Checkpoints of a whole training: weights of its actors, its place, rollouts not trained yet. */
 
+import { dirname } from "node:path";
 import { warn } from "@rayling/core/terminal";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { resumeCheckpoint, saveCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { Resumed } from "../checkpoint/checkpoint-folder.ts";
+import {
+  keepReference,
+  keptReference,
+  referencePath,
+  referenceSha256,
+} from "../checkpoint/kept-reference.ts";
 import type { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
 import { answerOf } from "../policy/policy-answers.ts";
-import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
+import type { CriticHandle, PolicyHandle, PolicyState } from "../policy/policy.ts";
 import { withPresentScores } from "../rollouts/present-scores.ts";
 import type { RewardRequests } from "../rollouts/reward-requests.ts";
 import {
@@ -17,12 +24,13 @@ import {
   restoredBatches,
 } from "../rollouts/training-state.ts";
 import type { TrainingStart } from "../rollouts/training-state.ts";
-import { isDue } from "../settings/training-settings.ts";
+import { isDue, needsReference } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { Learner } from "./learner.ts";
 
 export interface TrainingCheckpointsParts {
   readonly policy: PolicyHandle;
+  readonly referencePolicy: PolicyHandle | undefined;
   readonly critic: CriticHandle | undefined;
   readonly prompts: PromptLoader;
   readonly rewards: RewardRequests;
@@ -32,6 +40,7 @@ export interface TrainingCheckpointsParts {
 
 export class TrainingCheckpoints {
   readonly #parts: TrainingCheckpointsParts;
+  #hasWarnedOfReference = false;
 
   constructor(parts: TrainingCheckpointsParts) {
     this.#parts = parts;
@@ -52,11 +61,16 @@ export class TrainingCheckpoints {
     const state = await answerOf("the policy, asked for its weights,", policy.state.remote(), run);
     const criticState =
       critic && (await answerOf("the critic, asked for its weights,", critic.state.remote(), run));
+    const weights = (await this.#referenceState())?.weights;
+    const sha256 = weights && referenceSha256(weights);
+    // Before the checkpoint that names it.
+    if (weights && sha256 !== undefined) await keepReference(folder, weights, sha256);
+    const facts = { klCoef: learner.klCoef, referenceSha256: sha256 };
     const checkpoint = {
       globalStep: training.finishedSteps,
       policy: state,
       critic: criticState,
-      ...keptTraining(training, prompts, learner.klCoef, rewards),
+      ...keptTraining(training, prompts, facts, rewards),
     };
     await saveCheckpoint(checkpoint, { folder, keep: keep ?? undefined });
   }
@@ -82,7 +96,7 @@ export class TrainingCheckpoints {
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) warn(`a checkpoint was passed over: ${message}`);
     const place = fitting(resumed, () => keptPlaceOf(resumed, prompts));
-    const { batches, klCoef, rewardVersions, ...start } = place;
+    const { batches, klCoef, rewardVersions, referenceSha256: reference, ...start } = place;
     const isTrained = trains && start.finishedSteps < run.totalSteps;
     const present = fitting(resumed, () => {
       if (!isTrained) return { batches: [], outdated: 0 };
@@ -91,6 +105,7 @@ export class TrainingCheckpoints {
     });
     // Nothing is asked for before the weights are accepted.
     await this.#setWeights(resumed, start.finishedSteps);
+    if (isTrained && reference !== undefined) await this.#setReference(resumed, reference);
     // A fixed coefficient is the configured one, even where the configuration was changed.
     if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
     if (present.outdated > 0) warn(ofOtherFunctions(start.finishedSteps, present.outdated));
@@ -115,6 +130,52 @@ export class TrainingCheckpoints {
     const message = `the checkpoint of step ${finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
     warn(message);
   }
+
+  /**
+   * Gives the reference policy the weights of the checkpoint's run, where it has others: a run that
+   * goes on measures its divergence from the same ones.
+   */
+  async #setReference(checkpoint: Resumed, sha256: string): Promise<void> {
+    const { referencePolicy, settings } = this.#parts;
+    const present = await this.#referenceState();
+    if (referencePolicy === undefined || present === undefined) return;
+    if (referenceSha256(present.weights) === sha256) return;
+    const folder = dirname(checkpoint.path);
+    const path = referencePath(folder, sha256);
+    const problem = `the reference policy has other weights than that run's (had it another ${keysOf.reference}?)`;
+    const weights = await keptReference(folder, sha256);
+    if (weights === undefined) {
+      const missing = `${problem}, and these are not there to be put back: ${path}`;
+      throw notResumed(checkpoint, "referencePolicy", missing);
+    }
+    const answer = referencePolicy.setState.remote({ ...present, weights });
+    await answerOf("the reference policy, given its weights,", answer, settings.run).catch(
+      notTaken(checkpoint, "reference"),
+    );
+    warn(
+      `the run resumes from ${checkpoint.path}, and ${problem}: it is given those, from ${path}`,
+    );
+  }
+
+  /** Undefined: no reference policy is used, or none with weights of its own. */
+  async #referenceState(): Promise<PolicyState | undefined> {
+    const { policy, referencePolicy, settings } = this.#parts;
+    if (referencePolicy === undefined || referencePolicy === policy) return undefined;
+    if (!needsReference(settings)) return undefined;
+    try {
+      const answer = referencePolicy.state.remote();
+      return await answerOf("the reference policy, asked for its weights,", answer, settings.run);
+    } catch (error) {
+      if (codeOf(error) !== undefined) throw error;
+      if (!this.#hasWarnedOfReference) {
+        this.#hasWarnedOfReference = true;
+        warn(
+          `the reference policy gives no weights to be kept: a run that resumes takes its divergence from the reference policy that it is given: ${messageOf(error)}`,
+        );
+      }
+      return undefined;
+    }
+  }
 }
 
 function ofOtherFunctions(step: number, scores: number): string {
@@ -135,16 +196,21 @@ function fitting<Value>(resumed: Resumed, check: () => Value): Value {
 const keysOf = {
   policy: "rayling.policy or rayling.policy_kwargs",
   critic: "rayling.critic or rayling.policy_kwargs",
+  reference:
+    "referencePolicy, or rayling.warm_start_steps, rayling.seed, rayling.policy or rayling.policy_kwargs",
 };
 
+const nameOf = { policy: "policy", critic: "critic", reference: "reference policy" };
+const inputOf = { policy: "policy", critic: "critic", reference: "referencePolicy" };
+
 /** An error with a code of its own says what became of the actor, not of the weights. */
-function notTaken(resumed: Resumed, role: "policy" | "critic"): (error: unknown) => never {
+function notTaken(resumed: Resumed, role: keyof typeof keysOf): (error: unknown) => never {
   return (error) => {
     // By its code: it comes from another thread.
     const code = codeOf(error);
     if (code !== undefined && code !== "TRAINER_INPUT") throw error;
-    const problem = `the ${role} does not take its weights (had that run another ${keysOf[role]}?): ${messageOf(error)}`;
-    throw notResumed(resumed, role, problem, error);
+    const problem = `the ${nameOf[role]} does not take its weights (had that run another ${keysOf[role]}?): ${messageOf(error)}`;
+    throw notResumed(resumed, inputOf[role], problem, error);
   };
 }
 
@@ -152,7 +218,7 @@ function notResumed(
   { path }: Resumed,
   input: string,
   problem: string,
-  cause: unknown,
+  cause?: unknown,
 ): TrainerInputError {
   const wayOut =
     "checkpoints.resumeMode (trainer.resume_mode) disable begins anew, and checkpoints.folder (trainer.default_local_dir) names another folder";

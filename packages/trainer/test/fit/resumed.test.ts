@@ -1,10 +1,12 @@
 /** What a training that goes on takes over from its checkpoint, and what it does not: in this process, from a folder that a run before left. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { get } from "@rayling/core";
 import type {
+  PolicyHandle,
   PPOTrainerOptions,
   PromptRow,
   RolloutBatch,
@@ -15,6 +17,7 @@ import { PromptDataset, PromptLoader } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
 import { resumeCheckpoint, saveCheckpoint } from "../../src/checkpoint/checkpoint-folder.ts";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
+import { BanditActor } from "../fixtures/bandit.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";
@@ -130,6 +133,70 @@ test("a fixed coefficient of the divergence is the configuration's, an adaptive 
   };
   expect(await coefficientsOf("fixed")).toEqual([0.25, 0.5]);
   expect(await coefficientsOf("adaptive")).toEqual([0.25, expect.closeTo(0.25, 6)]);
+});
+
+/** A policy of the prompts "0" to "3", or the reference of one, that prefers the token 0 so much. */
+async function banditWith(bias: number): Promise<PolicyHandle> {
+  const policy = BanditActor.remote({ prompts: 4, lr: 1 });
+  const logits = Float32Array.from({ length: 16 }, (_, at) => (at % 4 === 0 ? bias : 0));
+  await get(policy.setState.remote({ version: 0, weights: { logits }, optimizer: {} }));
+  return policy;
+}
+
+test("a run that goes on takes its divergence from the reference policy of its start, whatever reference it is given", async () => {
+  const folder = await newFolder();
+  const warned: string[] = [];
+  const note = ({ message }: Error): void => void warned.push(message);
+  process.on("warning", note);
+  onTestFinished(() => void process.off("warning", note));
+  const run = async (
+    bias: number,
+    totalTrainingSteps: number,
+    checkpoints: PPOTrainerOptions["checkpoints"],
+  ): Promise<{ readonly klLoss: number | undefined; readonly weights: unknown }> => {
+    const referencePolicy = await banditWith(bias);
+    const { report } = await trained("firstFourScore", {
+      policy: BanditActor.remote({ prompts: 4, lr: 1 }),
+      referencePolicy,
+      actor: { useKlLoss: true },
+      checkpoints,
+      run: { totalTrainingSteps, saveFreq: 1 },
+    });
+    const { weights } = await get(referencePolicy.state.remote());
+    return { klLoss: report.metrics.at(-1)?.["actor/kl_loss"], weights };
+  };
+  const straight = await run(1, 2, { folder: await newFolder() });
+  await run(1, 1, { folder });
+  expect(await run(5, 2, { folder })).toEqual(straight);
+  expect(warned).toEqual([
+    expect.stringMatching(/global_step_1.*other weights.*rayling\.warm_start_steps.*reference-/),
+  ]);
+
+  const path = join(folder, "global_step_1");
+  const copy = await newFolder();
+  const [file = ""] = (await readdir(folder)).filter((name) => name.startsWith("reference-"));
+  await writeFile(join(folder, file), "damaged");
+  await expect(run(5, 2, { folder: copy, resumePath: path })).rejects.toMatchObject({
+    code: "CHECKPOINT_DAMAGED",
+  });
+  // Without the file only the same reference will do.
+  await rm(join(folder, file));
+  await expect(run(5, 2, { folder: copy, resumePath: path })).rejects.toMatchObject({
+    name: "TrainerInputError",
+    input: "referencePolicy",
+    message: expect.stringMatching(
+      /global_step_1.*rayling\.warm_start_steps.*reference-.*disable/s,
+    ),
+  });
+  expect(await run(1, 2, { folder: copy, resumePath: path })).toEqual(straight);
+
+  // Earlier versions kept nothing of it.
+  const older = await newFolder();
+  const kept = await resumeCheckpoint({ folder, mode: "resume_path", path });
+  const trainer = { ...(kept?.trainer as object), referenceSha256: undefined };
+  await saveCheckpoint({ ...kept!, trainer }, { folder: older });
+  expect((await run(5, 2, { folder: older })).klLoss).toBeGreaterThan(straight.klLoss ?? 0);
+  expect(warned).toHaveLength(1);
 });
 
 /** With a batch that is generated ahead of its step. */
