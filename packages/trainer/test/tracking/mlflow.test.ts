@@ -1,5 +1,7 @@
 /** A run on an MLflow server: what arrives, what a server that is away loses, and what is refused. */
 
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { MlflowLogger, Tracking, type TrackingError, type TrackingOptions } from "@rayling/trainer";
 import { Delivery, FailedReport } from "../../src/tracking/delivery.ts";
@@ -87,6 +89,34 @@ test("a run that fails is FAILED, and a resumed one continues with its earlier p
     { code: "TRACKING_INCOMPLETE", message: expect.stringContaining("parameters: lr") as string },
   ]);
 });
+
+test.each([
+  { what: "written", isFolder: true, run: "a run that resumes will be another one" },
+  { what: "read", isFolder: false, run: "this run will be another one than before" },
+])(
+  "a note of the run that cannot be $what is one warning with its path: all values arrive in one run",
+  async ({ isFolder, run }) => {
+    const server = await mlflowServer();
+    const directory = await runFolder();
+    const note = join(directory, "mlflow.json");
+    if (!isFolder) await writeFile(note, '{"trackingUri": "http://');
+    // What has a file in it is replaced by none.
+    else await mkdir(join(note, "in the way"), { recursive: true });
+    let failures = 2;
+    server.answerWith = (path) =>
+      path === "mlflow/experiments/create" && failures-- > 0 ? 503 : undefined;
+    const { tracking, warnings } = await opened(directory, { trackingUri: server.uri });
+    tracking.log({ loss: 1 }, 1);
+    await tracking.close();
+    expect(server.metrics.get("loss 1")).toBe(1);
+    expect(server.statuses).toEqual(["FINISHED"]);
+    const made = server.paths.filter((path) => path === "mlflow/runs/create");
+    const ofNote = warnings.filter(({ message }) => message.includes(note));
+    expect(made).toHaveLength(1);
+    expect(ofNote.some(({ message }) => message.includes(run))).toBe(true);
+    expect(ofNote).toHaveLength(isFolder ? 2 : 1);
+  },
+);
 
 test("a server that is away for a while loses nothing, with one warning", async () => {
   const server = await mlflowServer();

@@ -17,7 +17,7 @@ import type {
 } from "../tracking-logger.ts";
 import { MlflowClient, NotMlflowError } from "./mlflow-client.ts";
 import { MlflowKeys } from "./mlflow-keys.ts";
-import { openMlflowRun } from "./mlflow-run.ts";
+import { knownMlflowRun, noteMlflowRun, openMlflowRun } from "./mlflow-run.ts";
 import type { MlflowRun } from "./mlflow-run.ts";
 import { mlflowMetrics, mlflowParams } from "./mlflow-values.ts";
 import type { KeyValue } from "./mlflow-values.ts";
@@ -68,6 +68,8 @@ export class MlflowLogger implements TrackingLogger {
   #delivery: Delivery | undefined;
   #client: MlflowClient | undefined;
   #tracked: TrackedRun | undefined;
+  /** The run to continue. Undefined: one is made. */
+  #known: string | undefined;
   #run: MlflowRun | undefined;
   #warn: (problem: string, cause?: unknown) => void = () => undefined;
 
@@ -81,6 +83,7 @@ export class MlflowLogger implements TrackingLogger {
     this.#client = new MlflowClient(trackingUri);
     this.#tracked = run;
     this.#warn = warn;
+    this.#known = await knownMlflowRun(run, this.#client.uri, warn);
     this.#delivery = new Delivery({ warn, pauseMs, maxKept });
     try {
       await this.#opened(AbortSignal.timeout(firstTimeoutMs));
@@ -165,7 +168,12 @@ export class MlflowLogger implements TrackingLogger {
     if (this.#client === undefined || this.#tracked === undefined) {
       throw new TypeError("the logger is not open");
     }
-    this.#run ??= await openMlflowRun(this.#client, this.#tracked, signal);
+    if (this.#run === undefined) {
+      this.#run = await openMlflowRun(this.#client, this.#tracked, this.#known, signal);
+      const isMade = this.#known === undefined;
+      const { id } = this.#run;
+      if (isMade) await noteMlflowRun(this.#tracked, this.#client.uri, id, this.#warn);
+    }
     return { client: this.#client, run: this.#run };
   }
 }

@@ -3,12 +3,13 @@
  * experiment, `trainer.experiment_name` the run.
  *
  * The run's id stays in `mlflow.json` in the folder of the run, so that a resumed run continues the
- * same run of the server. MLFLOW_RUN_ID names another one, as in verl.
+ * same run of the server. MLFLOW_RUN_ID names another one, as in verl. A note that cannot be read or
+ * written costs a resumed run its place there, and no value of this one.
  */
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isRecord } from "@rayling/reward-manager-registry/values";
+import { codeOf, isRecord } from "@rayling/reward-manager-registry/values";
 import { replaceFile } from "../../values/replace-file.ts";
 import type { TrackedRun } from "../tracking-logger.ts";
 import { MlflowError } from "./mlflow-client.ts";
@@ -24,12 +25,43 @@ export interface MlflowRun {
 
 const file = "mlflow.json";
 
+type Warn = (problem: string, cause?: unknown) => void;
+
+/**
+ * Returns the id of the run to continue, if there is one. Never rejects: `warn` is called for a
+ * note that cannot be read.
+ */
+export async function knownMlflowRun(
+  { directory }: TrackedRun,
+  uri: string,
+  warn: Warn,
+): Promise<string | undefined> {
+  const { MLFLOW_RUN_ID: named } = process.env;
+  if (named) return named;
+  const path = join(directory, file);
+  try {
+    const kept: unknown = JSON.parse(await readFile(path, "utf8"));
+    if (!isRecord(kept)) throw new TypeError("it is no object");
+    const { trackingUri, runId } = kept;
+    return trackingUri === uri && typeof runId === "string" ? runId : undefined;
+  } catch (cause) {
+    if (codeOf(cause) !== "ENOENT") {
+      warn(`${path} cannot be read, and this run will be another one than before`, cause);
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Makes the run on the server, or continues the known one. Rejects with what the server, or the way
+ * to it, fails with; with nothing else, since another attempt would make another run.
+ */
 export async function openMlflowRun(
   client: MlflowClient,
   run: TrackedRun,
+  known: string | undefined,
   signal: AbortSignal,
 ): Promise<MlflowRun> {
-  const known = process.env["MLFLOW_RUN_ID"] || (await idIn(run.directory, client.uri));
   if (known !== undefined) return await continued(client, known, signal);
   const experiment = await experimentId(client, run.projectName, signal);
   const answer = await client.call({
@@ -43,10 +75,23 @@ export async function openMlflowRun(
     },
     signal,
   });
-  const made = runIn(answer);
-  const kept = JSON.stringify({ trackingUri: client.uri, runId: made.id });
-  await replaceFile(join(run.directory, file), (path) => writeFile(path, `${kept}\n`));
-  return made;
+  return runIn(answer);
+}
+
+/** Notes the run for those that resume. Never rejects: `warn` is called where it cannot be noted. */
+export async function noteMlflowRun(
+  { directory }: TrackedRun,
+  trackingUri: string,
+  runId: string,
+  warn: Warn,
+): Promise<void> {
+  const path = join(directory, file);
+  const kept = JSON.stringify({ trackingUri, runId });
+  try {
+    await replaceFile(path, (unfinished) => writeFile(unfinished, `${kept}\n`));
+  } catch (cause) {
+    warn(`${path} cannot be written, and a run that resumes will be another one there`, cause);
+  }
 }
 
 async function continued(
@@ -117,12 +162,4 @@ function runIn({ run }: Readonly<Record<string, unknown>>): MlflowRun {
 function textOf(value: unknown, name: string): string {
   if (typeof value === "string") return value;
   throw new TypeError(`the answer of the MLflow server has no ${name}`);
-}
-
-async function idIn(directory: string, uri: string): Promise<string | undefined> {
-  const text = await readFile(join(directory, file), "utf8").catch(() => undefined);
-  if (text === undefined) return undefined;
-  const kept: unknown = JSON.parse(text);
-  const isSame = isRecord(kept) && kept["trackingUri"] === uri;
-  return isSame && typeof kept["runId"] === "string" ? kept["runId"] : undefined;
 }
