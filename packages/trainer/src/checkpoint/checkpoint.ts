@@ -11,12 +11,13 @@
  * Beside it are the weights of the reference policy, once for all (`kept-reference`).
  */
 
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { readJsonl } from "@rayling/data-proto";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
 import type { PolicyState } from "../policy/policy.ts";
+import { makeFolder } from "../values/make-folder.ts";
 import { readRange, syncFolder, unfinishedName, writeDurably } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
 import { MANIFEST_FILE, manifestText, verifiedManifest } from "./manifest.ts";
@@ -57,7 +58,7 @@ export async function writeCheckpoint(folder: string, checkpoint: Checkpoint): P
   try {
     const sums = new Map<string, FileSum>();
     const rooms = new Set(files.map(({ room }) => room));
-    for (const room of rooms) await mkdir(join(unfinished, room), { recursive: true });
+    for (const room of rooms) await makeFolder(join(unfinished, room));
     for (const { room, name, pieces } of files) {
       const place = room === "" ? name : `${room}/${name}`;
       sums.set(place, await writeDurably(join(unfinished, place), pieces));

@@ -7,11 +7,12 @@
  * kill -9 too, counts for nothing.
  */
 
-import { access, constants, mkdir, realpath } from "node:fs/promises";
+import { access, constants, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { RewardLogBusyError, WriterMark } from "@rayling/reward-loop";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { FolderBusyError, TrainerInputError } from "../errors.ts";
+import { makeFolder } from "../values/make-folder.ts";
 
 /** Folders by the names of their options; null and undefined are skipped. */
 export type NamedFolders = Readonly<Record<string, string | null | undefined>>;
@@ -33,7 +34,7 @@ export class OutputFolders {
     try {
       for (const [option, folder] of Object.entries(folders)) {
         if (folder === undefined || folder === null) continue;
-        await makeFolder(option, folder);
+        await makeWritable(option, folder);
         await opened.#hold(option, folder);
       }
       return opened;
@@ -61,9 +62,9 @@ export class OutputFolders {
   }
 }
 
-async function makeFolder(option: string, folder: string): Promise<void> {
+async function makeWritable(option: string, folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await access(folder, constants.W_OK);
   } catch (cause) {
     const reason = messageOf(cause);

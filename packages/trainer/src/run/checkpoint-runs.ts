@@ -7,12 +7,13 @@
  */
 
 import { createReadStream } from "node:fs";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { isRecord } from "@rayling/reward-manager-registry/values";
 import type { ResumeOptions } from "../checkpoint/checkpoint-folder.ts";
 import type { TrackedRun, TrackingLogger, TrainingProgress } from "../tracking/tracking-logger.ts";
+import { makeFolder } from "../values/make-folder.ts";
 import { replaceFile } from "../values/replace-file.ts";
 
 const NOTE = "rayling_runs.json";
@@ -56,7 +57,7 @@ export class CheckpointRuns implements TrackingLogger {
   async progress({ step, phase }: TrainingProgress): Promise<void> {
     if (phase !== "save_checkpoint" || step === this.#step) return;
     this.#step = step;
-    await mkdir(this.#folder, { recursive: true });
+    await makeFolder(this.#folder);
     const there = new Set(await stepsIn(this.#folder));
     const notes = Object.entries(await notesIn(this.#folder));
     const kept = Object.fromEntries(notes.filter(([other]) => there.has(Number(other))));

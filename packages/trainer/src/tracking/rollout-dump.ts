@@ -3,11 +3,11 @@
  * `validation_data_dir`): `{dir}/{step}.jsonl`, a line for each row.
  */
 
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
 import { isTypedArray } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
+import { makeFolder } from "../values/make-folder.ts";
 import { workThenClose } from "../values/work-then-close.ts";
 
 /** Columns of one step, all of the same length. */
@@ -46,7 +46,7 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
     const message = `rollouts of step ${step}: ${name} has ${column.length} rows, inputs ${inputs.length}`;
     throw new TrainerInputError(name, message);
   }
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   const further = Object.entries(extras)
     .filter(([name, column]) => column.length === inputs.length && name !== "score")
     .map(([name, column]) => [ownNames.has(name) ? `extra_${name}` : name, column] as const);

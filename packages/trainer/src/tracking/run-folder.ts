@@ -7,6 +7,7 @@ import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import { TrackingError } from "../errors.ts";
+import { makeFolder } from "../values/make-folder.ts";
 
 const LATEST = "latest";
 
@@ -26,7 +27,7 @@ export async function runFolder(
   { now = new Date() }: RunFolderOptions = {},
 ): Promise<string> {
   try {
-    await mkdir(base, { recursive: true });
+    await makeFolder(base);
     const folder = await madeFolder(base, stampOf(now));
     await linkLatest(base, basename(folder));
     return folder;

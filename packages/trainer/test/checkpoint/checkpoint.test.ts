@@ -14,6 +14,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { makeFolder } from "../../src/values/make-folder.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CheckpointError, resumeCheckpoint, saveCheckpoint } from "../../src/index.ts";
 import { folder } from "../data/rows.ts";
@@ -274,4 +275,27 @@ test("a checkpoint may be copied elsewhere", async () => {
   await cp(join(path, "global_step_5"), other, { recursive: true });
   const found = await resumeCheckpoint({ folder: "unused", mode: "resume_path", path: other });
   expect(found).toMatchObject(checkpointOf(5));
+});
+
+describe("a folder is made", () => {
+  test("with those above it, once, and not where a file is", async () => {
+    const base = await folder();
+    const path = join(base, "a/b/c");
+    await Promise.all([makeFolder(path), makeFolder(path), makeFolder(join(base, "a/b/d"))]);
+    await makeFolder(path);
+    expect((await readdir(join(base, "a/b"))).toSorted()).toEqual(["c", "d"]);
+    await writeFile(join(path, "file"), "");
+    await expect(makeFolder(join(path, "file"))).rejects.toMatchObject({ code: "EEXIST" });
+    await expect(makeFolder(join(path, "file/d"))).rejects.toMatchObject({ code: "ENOTDIR" });
+  });
+
+  // Node's recursive mkdir never ends there, and on a read-only file system it says ENOENT.
+  test.runIf(process.platform === "linux")(
+    "or the first level that cannot be made is named",
+    async () => {
+      await expect(makeFolder("/proc/rayling-none/a/b")).rejects.toMatchObject({
+        path: "/proc/rayling-none",
+      });
+    },
+  );
 });
