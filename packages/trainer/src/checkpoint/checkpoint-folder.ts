@@ -7,11 +7,12 @@
  * damaged ones are reported. A run never begins anew because its checkpoints are damaged.
  */
 
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
+import { makeFolder } from "../values/make-folder.ts";
 import { discardCheckpoint, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { isLeftBehind, replaceDurably } from "./durable-files.ts";
@@ -60,7 +61,7 @@ export async function saveCheckpoint(
   }
   const { globalStep } = checkpoint;
   await ofFolder(folder, async () => {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await discardUnfinished(folder);
   });
   const path = await writeCheckpoint(folder, checkpoint);
@@ -122,6 +123,11 @@ export async function hasCheckpoint({
   return mode === "resume_path" || (await ofFolder(folder, () => stepsIn(folder))).length > 0;
 }
 
+/** A path to resume from may begin with ~/. */
+export function absolutePath(path: string): string {
+  return resolve(path.startsWith("~/") ? join(homedir(), path.slice(2)) : path);
+}
+
 async function resumePath(path: string | undefined): Promise<Resumed> {
   if (path === undefined || !/global_step_\d+\/*$/.test(path)) {
     throw new CheckpointError(
@@ -130,7 +136,7 @@ async function resumePath(path: string | undefined): Promise<Resumed> {
       "must be the path of a folder global_step_N where resume_mode is resume_path",
     );
   }
-  const folder = resolve(path.startsWith("~/") ? join(homedir(), path.slice(2)) : path);
+  const folder = absolutePath(path);
   const isThere = await ofFolder(folder, async () => (await namesIn(folder)) !== undefined);
   if (!isThere)
     throw new CheckpointError("CHECKPOINT_NOT_FOUND", folder, "there is no such folder");

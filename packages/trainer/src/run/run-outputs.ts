@@ -9,13 +9,34 @@ import type { Stats } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { WriterMark } from "@rayling/reward-loop";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
-import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
+import { absolutePath, hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
 import type { NamedFolders } from "../record/output-folders.ts";
 import { runFiles } from "../tracking/files/run-lines.ts";
 import { runOfCheckpoint } from "./checkpoint-runs.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
+
+/**
+ * Returns the configuration with its folders as absolute paths: a policy's module may change the
+ * directory while the run trains, and the run would have its files in two places.
+ */
+export function withAbsoluteFolders(config: TrainerConfig): TrainerConfig {
+  const { trainer, rayling } = config;
+  const { resumeFromPath, rolloutDataDir, validationDataDir } = trainer;
+  const absolute = (path: string | null): string | null => (path === null ? null : resolve(path));
+  return {
+    ...config,
+    rayling: { ...rayling, directory: absolute(rayling.directory) },
+    trainer: {
+      ...trainer,
+      defaultLocalDir: resolve(trainer.defaultLocalDir),
+      resumeFromPath: resumeFromPath === null ? null : absolutePath(resumeFromPath),
+      rolloutDataDir: absolute(rolloutDataDir),
+      validationDataDir: absolute(validationDataDir),
+    },
+  };
+}
 
 /** Returns the folder below which runs of these names have folders of their own. */
 export function folderOfRuns({ trainer }: TrainerConfig): string {

@@ -35,6 +35,7 @@ import {
   folderOfRuns,
   knownFolderOf,
   outputFoldersOf,
+  withAbsoluteFolders,
 } from "./run-outputs.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
@@ -76,9 +77,12 @@ export async function runTraining(
   await checkOutputs(config, baseDirectory);
   await checkRecordIsFree(config, baseDirectory);
   const prompts = await openPrompts(config);
+  const placed = withAbsoluteFolders(config);
+  const runs = resolve(folderOfRuns(config));
   // Before anything is paid for: another training there may be this one, started twice.
-  const directory = await knownFolderOf(config);
-  const outputs = await OutputFolders.open(outputFoldersOf(config, directory));
+  const known = await knownFolderOf(placed);
+  const directory = known === undefined ? undefined : resolve(known);
+  const outputs = await OutputFolders.open(outputFoldersOf(placed, directory));
   return await workThenClose(outputs, async () => {
     const policies = await openPolicies(config, {
       baseDirectory,
@@ -87,8 +91,8 @@ export async function runTraining(
       ...prompts,
     });
     try {
-      const places = { baseDirectory, directory, outputs };
-      return await train(config, prompts, policies, { ...places, ...logging });
+      const places = { baseDirectory, directory, runs, outputs, given: config };
+      return await train(placed, prompts, policies, { ...places, ...logging });
     } finally {
       // One actor may have two roles.
       const actors = new Set(Object.values(policies).filter((actor) => actor !== undefined));
@@ -101,14 +105,18 @@ interface TrainingPlaces {
   readonly baseDirectory: string;
   /** The folder of the run's files, if it is known before the run has one of its own. */
   readonly directory: string | undefined;
+  /** The folder below which a run without one gets one of its own. */
+  readonly runs: string;
   readonly outputs: OutputFolders;
+  /** The configuration as it was written, for those who look at the run. */
+  readonly given: TrainerConfig;
 }
 
 async function train(
   config: TrainerConfig,
   prompts: ConfiguredPrompts,
   policies: ConfiguredPolicies,
-  { baseDirectory, directory, outputs, loggers = [], verbose }: RunTrainingOptions & TrainingPlaces,
+  { given, loggers = [], verbose, ...places }: RunTrainingOptions & TrainingPlaces,
 ): Promise<TrainingRun> {
   const { trainer } = config;
   const lengths = lengthsOf(config, policies);
@@ -117,7 +125,7 @@ async function train(
     prompts.validation?.limited(lengths),
   ]);
   const loader = loaderOf(own, config);
-  const options = trainerOptionsOf(config, baseDirectory);
+  const options = trainerOptionsOf(config, places.baseDirectory);
   const rewards = new RewardCounts();
   await using tracking = await Tracking.open({
     logger: trainer.logger,
@@ -127,11 +135,11 @@ async function train(
     experimentName: trainer.experimentName,
     totalSteps: stepsOf(trainer, loader.batchesPerEpoch),
     logValGenerations: trainer.logValGenerations,
-    config: verlTree(config),
-    directory: directory ?? (await runFolder(folderOfRuns(config))),
+    config: verlTree(given),
+    directory: places.directory ?? (await runFolder(places.runs)),
   });
   const all = { ...options, ...policies, prompts: loader, validationPrompts: validation, tracking };
-  const report = await fitted(all, outputs).catch(async (error: unknown) => {
+  const report = await fitted(all, places.outputs).catch(async (error: unknown) => {
     await tracking.close({ error });
     throw error;
   });
@@ -140,8 +148,8 @@ async function train(
   return {
     report,
     rewards: rewards.count,
-    directory: resolve(tracking.run.directory),
-    checkpoints: resolve(trainer.defaultLocalDir),
+    directory: tracking.run.directory,
+    checkpoints: trainer.defaultLocalDir,
   };
 }
 

@@ -1,8 +1,10 @@
 /** Reads the options of a training. Options that do not fit together are refused by their names. */
 
+import { resolve } from "node:path";
 import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
+import { absolutePath } from "../checkpoint/checkpoint-folder.ts";
 import { ownDefaults } from "../config/options/training-options.ts";
 import type { GivenOptions } from "../config/options/training-options.ts";
 import { readTrainingOptions } from "../config/read-training.ts";
@@ -40,7 +42,7 @@ export function readTrainingSettings(
     estimators: advantageRegistry.names(),
     losses: policyLossRegistry.names(),
   };
-  const settings = asInputError(() => settingsOf(named, context));
+  const settings = withAbsoluteFolders(asInputError(() => settingsOf(named, context)));
   const { algorithm, run, checkpoints } = settings;
   if (needsReference(settings) && referencePolicy === undefined) {
     const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
@@ -52,6 +54,22 @@ export function readTrainingSettings(
     throw new TrainerInputError("checkpoints", message);
   }
   return settings;
+}
+
+/** A program may change its directory while it trains: one run would have its files in two places. */
+function withAbsoluteFolders(settings: TrainingSettings): TrainingSettings {
+  const { checkpoints, rolloutDataDir, validationDataDir } = settings;
+  const resumePath = checkpoints?.resumePath ?? null;
+  return {
+    ...settings,
+    checkpoints: checkpoints && {
+      ...checkpoints,
+      folder: resolve(checkpoints.folder),
+      resumePath: resumePath === null ? resumePath : absolutePath(resumePath),
+    },
+    rolloutDataDir: rolloutDataDir === null ? null : resolve(rolloutDataDir),
+    validationDataDir: validationDataDir === null ? null : resolve(validationDataDir),
+  };
 }
 
 function asInputError<Value>(read: () => Value): Value {

@@ -91,7 +91,7 @@ export interface TrackedRun {
   readonly projectName: string;
   /** verl `trainer.experiment_name`. */
   readonly experimentName: string;
-  /** Folder of this run's files; it exists. */
+  /** Absolute path of the folder of this run's files; it exists. */
   readonly directory: string;
   /** Number of steps; undefined where it is unknown. */
   readonly totalSteps: number | undefined;

@@ -6,10 +6,10 @@
  * closes.
  */
 
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { TrackingError } from "../errors.ts";
 import type { TrackingErrorCode } from "../errors.ts";
+import { makeFolder } from "../values/make-folder.ts";
 import { secretsIn, withoutSecrets } from "../values/without-secrets.ts";
 import { commandText } from "./files/run-start.ts";
 import { writtenSettings } from "./files/run-lines.ts";
@@ -47,8 +47,9 @@ export interface TrackingOptions {
   /** verl `trainer.experiment_name`. */
   readonly experimentName: string;
   /**
-   * Folder of this run's files; it is created if missing. Default
-   * runs/{projectName}/{experimentName}. A resumed run appends to its files.
+   * Folder of this run's files; it is created if missing, and stays where it is when the process
+   * changes its directory. Default runs/{projectName}/{experimentName}. A resumed run appends to its
+   * files.
    */
   readonly directory?: string;
   /** Number of steps, if it is known. */
@@ -97,7 +98,8 @@ export class Tracking implements AsyncDisposable {
    */
   static async open(options: TrackingOptions): Promise<Tracking> {
     const { projectName, experimentName, totalSteps, config } = options;
-    const directory = options.directory ?? join("runs", projectName, experimentName);
+    // Once: a program may change its directory while it trains.
+    const directory = resolve(options.directory ?? `runs/${projectName}/${experimentName}`);
     const { logger = "console", loggers = [], onWarning = warnProcess } = options;
     const { verbose } = options;
     const named = loggersOf(typeof logger === "string" ? [logger] : logger, { verbose });
@@ -269,7 +271,7 @@ function spanLoggers(): readonly TrackingLogger[] {
 
 async function madeDirectory(directory: string): Promise<void> {
   try {
-    await mkdir(directory, { recursive: true });
+    await makeFolder(directory);
   } catch (cause) {
     throw new TrackingError("TRACKING_OPEN", "directory", `${directory} cannot be made`, cause);
   }

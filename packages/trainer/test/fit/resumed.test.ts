@@ -22,6 +22,8 @@ import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";
 
+const LATEST = "latest_checkpointed_iteration.txt";
+
 const { dataset, trained } = await scoredTrainings();
 
 async function newFolder(): Promise<string> {
@@ -284,9 +286,33 @@ test("what was generated before a pause counts from the end of the pause", async
   }
 });
 
+test("a training whose directory changes under way has its checkpoints and rollouts where it began", async () => {
+  const [begun, elsewhere] = [await newFolder(), await newFolder()];
+  const before = process.cwd();
+  onTestFinished(() => process.chdir(before));
+  process.chdir(begun);
+  const log = (): void => process.chdir(elsewhere);
+  await trained("halves", {
+    validationPrompts: dataset(),
+    checkpoints: { folder: "checkpoints" },
+    rolloutDataDir: "rollouts",
+    validationDataDir: "validations",
+    run: { totalTrainingSteps: 2, saveFreq: 1, testFreq: 1, valBeforeTrain: false },
+    tracking: { ...silentTracker, log },
+  });
+  expect(await readdir(elsewhere)).toEqual([]);
+  const folders = ["checkpoints", "rollouts", "validations"];
+  const found = await Promise.all(folders.map((name) => readdir(join(begun, name))));
+  expect(found.map((names) => names.filter((name) => name !== LATEST).toSorted())).toEqual([
+    ["global_step_1", "global_step_2"],
+    ["1.jsonl", "2.jsonl"],
+    ["1.jsonl", "2.jsonl"],
+  ]);
+});
+
 test("the validation of a step is told before the checkpoint of the next is there", async () => {
   const folder = await newFolder();
-  const latest = join(folder, "latest_checkpointed_iteration.txt");
+  const latest = join(folder, LATEST);
   const saved: string[] = [];
   await trained("halves", {
     schedule: "one-step-off-policy",
