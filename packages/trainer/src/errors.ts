@@ -84,7 +84,7 @@ export type TrackingErrorCode =
   | "TRACKING_FAILED"
   /** A logger cannot deliver some reports, now or at all: it receives further ones. */
   | "TRACKING_INCOMPLETE"
-  /** Files of a run cannot be read. */
+  /** Files of a run cannot be read or written. */
   | "TRACKING_FILES";
 
 /** A logger of a run failed. */

@@ -1,8 +1,9 @@
 /** What a run tells reaches every logger once and in order, and a logger that fails harms nobody else. */
 
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { open, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import {
   Tracking,
   type TrackedRun,
@@ -145,6 +146,59 @@ test("no logger gets a secret of the settings, and no file and no server has one
   // The lines of the run, its page, its trace, and files of TensorBoard, wandb and trackio.
   expect(paths.length).toBeGreaterThanOrEqual(8);
   for (const path of paths) expect(await readFile(path, "latin1"), path).not.toContain("SECRET");
+});
+
+test("loggers write where the run began, also when the directory changes under way", async () => {
+  const [begun, elsewhere, before] = [await runFolder(), await runFolder(), process.cwd()];
+  onTestFinished(() => process.chdir(before));
+  process.chdir(begun);
+  vi.stubEnv("TRACKIO_DIR", "trackio");
+  const warnings: string[] = [];
+  const tracking = await Tracking.open(
+    optionsIn("run", {
+      logger: ["file", "tensorboard", "wandb", "trackio", "report", "trace"],
+      onWarning: ({ message }) => warnings.push(message),
+    }),
+  );
+  process.chdir(elsewhere);
+  tracking.log({ "critic/score/mean": 1 }, 1);
+  tracking.generations(1, [{ input: "i", output: "o", score: 1 }]);
+  await tracking.close();
+  expect(warnings).toEqual([]);
+  expect(await readdir(elsewhere)).toEqual([]);
+  expect(await readdir(join(begun, "run"))).toEqual(
+    expect.arrayContaining(["metrics.jsonl", "report.html", "trace.json"]),
+  );
+  expect(tracking.run.directory).toBe(join(await realpath(begun), "run"));
+});
+
+test("a logger whose disk is full is warned of with the path of its file", async () => {
+  const directory = await runFolder();
+  vi.stubEnv("TRACKIO_DIR", join(directory, "trackio"));
+  const warnings: string[] = [];
+  const tracking = await Tracking.open(
+    optionsIn(directory, {
+      logger: ["tensorboard", "wandb", "trackio"],
+      onWarning: ({ message }) => warnings.push(message),
+    }),
+  );
+  // Nothing can be written to files that are open, as where the disk has become full.
+  const handle = await open(join(directory, "other"), "a");
+  const appendFile = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, "appendFile");
+  await handle.close();
+  onTestFinished(() => appendFile.mockRestore());
+  appendFile.mockRejectedValue(new Error("ENOSPC: no space left on device, write"));
+  // Nor can trackio's fragments.
+  await rm(join(directory, "trackio"), { recursive: true });
+  await writeFile(join(directory, "trackio"), "");
+  for (const step of [1, 2, 3]) tracking.log({ "critic/score/mean": 1 }, step);
+  await tracking.close();
+  const path = directory.replaceAll("/", "\\/");
+  expect(warnings).toEqual([
+    expect.stringMatching(`"tensorboard": .*${path}.*tfevents.*cannot be written: ENOSPC`),
+    expect.stringMatching(`"wandb": .*${path}.*run-.*\\.wandb.*cannot be written: ENOSPC`),
+    expect.stringMatching(`"trackio": .*${path}.*\\.jsonl.*cannot be written: E(NOTDIR|EXIST)`),
+  ]);
 });
 
 test("a name that is none is refused with those that there are, and so is a folder that cannot be made", async () => {

@@ -1,17 +1,22 @@
-/** Files of a report, replaced as a whole. */
+/** Writes of loggers that name their file: a system's error of a file that is open names none. */
 
 import { writeFile } from "node:fs/promises";
 import { TrackingError } from "../../errors.ts";
 import { replaceFile } from "../../values/replace-file.ts";
 
-/** Returns the path. Rejects with TrackingError TRACKING_FILES. */
+/** Replaces the file as a whole, and returns its path. Rejects with TrackingError TRACKING_FILES. */
 export async function writeWhole(
   path: string,
   content: string | Iterable<string>,
 ): Promise<string> {
+  await written(path, () => replaceFile(path, (unfinished) => writeFile(unfinished, content)));
+  return path;
+}
+
+/** Rejects with TrackingError TRACKING_FILES, which names the path. */
+export async function written(path: string, write: () => Promise<void>): Promise<void> {
   try {
-    await replaceFile(path, (unfinished) => writeFile(unfinished, content));
-    return path;
+    await write();
   } catch (cause) {
     throw new TrackingError("TRACKING_FILES", path, "it cannot be written", cause);
   }

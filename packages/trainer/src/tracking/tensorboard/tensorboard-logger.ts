@@ -7,10 +7,12 @@
  */
 
 import { createHash } from "node:crypto";
-import { mkdir, open, readdir } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join, resolve } from "node:path";
+import { makeFolder } from "../../values/make-folder.ts";
+import { written } from "../files/write-whole.ts";
 import { isAddition } from "../tracking-logger.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
@@ -32,6 +34,8 @@ export class TensorboardLogger implements TrackingLogger {
   readonly name = "tensorboard";
   readonly #directory: string | undefined;
   #file: FileHandle | undefined;
+  /** Absolute, for errors. */
+  #path = "";
   /** True for a run with earlier files, until its first repeated step is known. */
   #isResumed = false;
 
@@ -42,7 +46,7 @@ export class TensorboardLogger implements TrackingLogger {
   /** Creates the file of events, with its folder. */
   async open(run: TrackedRun): Promise<void> {
     const directory = this.#directory ?? directoryOf(run);
-    await mkdir(directory, { recursive: true });
+    await makeFolder(directory);
     const earlier = (await readdir(directory)).filter((name) => name.includes("tfevents"));
     // Readers take files in the order of their names: the seconds first, then how many there were.
     // The clock may have gone back since the last one.
@@ -50,7 +54,8 @@ export class TensorboardLogger implements TrackingLogger {
     const seconds = String(Math.max(...times)).padStart(10, "0");
     const number = String(earlier.length).padStart(4, "0");
     const name = `events.out.tfevents.${seconds}.${number}.${hostname()}.${process.pid}`;
-    this.#file = await open(join(directory, name), "ax");
+    this.#path = resolve(directory, name);
+    this.#file = await open(this.#path, "ax");
     this.#isResumed = earlier.length > 0;
     await this.#write(versionEvent(Date.now()));
   }
@@ -77,7 +82,7 @@ export class TensorboardLogger implements TrackingLogger {
   }
 
   async #write(event: Buffer): Promise<void> {
-    await this.#file?.appendFile(recordOf(event));
+    await written(this.#path, async () => await this.#file?.appendFile(recordOf(event)));
   }
 }
 

@@ -8,10 +8,12 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { makeFolder } from "../../values/make-folder.ts";
 import { replaceFile } from "../../values/replace-file.ts";
+import { written } from "../files/write-whole.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 
 /** Folder of a `TrackioLogger`. */
@@ -33,6 +35,7 @@ export class TrackioLogger implements TrackingLogger {
   readonly #directory: string | undefined;
   readonly #runId = randomUUID().replaceAll("-", "");
   #run: Pick<TrackedRun, "projectName" | "experimentName" | "config"> | undefined;
+  /** Absolute: a program may change its directory while it trains. */
   #folder = "";
   #fragments = 0;
 
@@ -43,8 +46,9 @@ export class TrackioLogger implements TrackingLogger {
   /** Creates the folder of the fragments. */
   async open(run: TrackedRun): Promise<void> {
     this.#run = run;
-    this.#folder = join(this.#directory ?? usualFolder(), "inbox", this.#runId.slice(0, 16));
-    await mkdir(this.#folder, { recursive: true });
+    const folder = this.#directory ?? usualFolder();
+    this.#folder = resolve(folder, "inbox", this.#runId.slice(0, 16));
+    await makeFolder(this.#folder);
   }
 
   /** Writes the metrics of a step. */
@@ -92,14 +96,16 @@ export class TrackioLogger implements TrackingLogger {
   /** The folder goes when trackio has taken what was in it. */
   async #put(path: string, text: string): Promise<void> {
     const put = async (): Promise<void> => {
-      await mkdir(this.#folder, { recursive: true });
+      await makeFolder(this.#folder);
       await replaceFile(path, (unfinished) => writeFile(unfinished, text));
     };
-    await put().catch((error: unknown) => {
-      const hasGone = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (!hasGone) throw error;
-      return put();
-    });
+    await written(path, () =>
+      put().catch((error: unknown) => {
+        const hasGone = error instanceof Error && "code" in error && error.code === "ENOENT";
+        if (!hasGone) throw error;
+        return put();
+      }),
+    );
   }
 }
 

@@ -8,11 +8,13 @@
  */
 
 import { createHash } from "node:crypto";
-import { mkdir, open, writeFile } from "node:fs/promises";
+import { open, writeFile } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { customAlphabet } from "nanoid";
+import { makeFolder } from "../../values/make-folder.ts";
+import { written } from "../files/write-whole.ts";
 import { isAddition } from "../tracking-logger.ts";
 import type {
   Generation,
@@ -53,7 +55,9 @@ export class WandbLogger implements TrackingLogger {
   /** Rows that wait for more metrics of their steps. */
   readonly #rows = new Map<number, Map<string, string>>();
   #file: FileHandle | undefined;
+  /** Absolute: a program may change its directory while it trains. */
   #folder = "";
+  #path = "";
   #records = 0;
   #startMs = 0;
 
@@ -67,11 +71,12 @@ export class WandbLogger implements TrackingLogger {
     const base = this.#options.directory ?? (shared || directory);
     const id = newId();
     this.#startMs = Date.now();
-    this.#folder = join(base, "wandb", `offline-run-${stampOf(this.#startMs)}-${id}`);
-    await mkdir(join(this.#folder, "files"), { recursive: true });
-    await mkdir(join(this.#folder, "logs"));
-    this.#file = await open(join(this.#folder, `run-${id}.wandb`), "ax");
-    await this.#file.appendFile(this.#log.begin());
+    this.#folder = resolve(base, "wandb", `offline-run-${stampOf(this.#startMs)}-${id}`);
+    await makeFolder(join(this.#folder, "files"));
+    await makeFolder(join(this.#folder, "logs"));
+    this.#path = join(this.#folder, `run-${id}.wandb`);
+    this.#file = await open(this.#path, "ax");
+    await this.#append(this.#log.begin());
     await this.#write((number) => headerRecord(number, "rayling"));
     const run = { id, entity: entity || undefined, project: projectName, name: experimentName };
     const values = Object.entries(config).map(([key, value]): [string, string] => [
@@ -103,8 +108,10 @@ export class WandbLogger implements TrackingLogger {
     const sha256 = createHash("sha256").update(table).digest("hex");
     const path = `media/table/${tableName}_${step}_${sha256.slice(0, 20)}.table.json`;
     const target = join(this.#folder, "files", path);
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, table);
+    await written(target, async () => {
+      await makeFolder(dirname(target));
+      await writeFile(target, table);
+    });
     await this.#write((number) => fileRecord(number, path));
     const named = {
       _type: "table-file",
@@ -155,7 +162,11 @@ export class WandbLogger implements TrackingLogger {
 
   async #write(record: (number: number) => Uint8Array): Promise<void> {
     this.#records += 1;
-    await this.#file?.appendFile(this.#log.framed(record(this.#records)));
+    await this.#append(this.#log.framed(record(this.#records)));
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    await written(this.#path, async () => await this.#file?.appendFile(bytes));
   }
 }
 
