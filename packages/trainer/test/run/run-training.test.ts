@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { WriterMark } from "@rayling/reward-loop";
@@ -310,6 +310,41 @@ describe("a run", () => {
     expect(report.validation).toBeUndefined();
     const scores = report.metrics.map((metrics) => metrics["critic/score/mean"] ?? 0);
     expect(scores.at(-1)).toBeGreaterThan(scores[0] ?? 0);
+  });
+
+  test("whose directory changes before it trains has its files where it began", async () => {
+    const [begun, elsewhere, before] = [await folder(), await folder(), process.cwd()];
+    onTestFinished(() => process.chdir(before));
+    process.chdir(begun);
+    const reward = new URL("../fixtures/bandit-reward.ts", import.meta.url).href;
+    const config = loadTrainerConfig({
+      name: "ppo_trainer",
+      overrides: [
+        `data.train_files=${await jsonlFile(rows)}`,
+        "data.val_files=null",
+        "data.train_batch_size=4",
+        "data.max_response_length=1",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+        "actor_rollout_ref.rollout.n=2",
+        "algorithm.adv_estimator=grpo",
+        "trainer.total_training_steps=1",
+        "trainer.save_freq=1",
+        "trainer.default_local_dir=checkpoints",
+        "trainer.rollout_data_dir=rollouts",
+        "trainer.logger=file",
+        "reward.num_workers=1",
+        `rayling.policy='${bandit}:BanditActor'`,
+        "rayling.policy_kwargs={prompts: 16, lr: 4}",
+        `reward.custom_reward_function.path='${reward}'`,
+      ],
+    });
+    const moves = { name: "moves", open: () => process.chdir(elsewhere) };
+    const { checkpoints, directory } = await runTraining(config, { loggers: [moves] });
+    expect(await readdir(elsewhere)).toEqual([]);
+    expect(await readdir(checkpoints)).toContain("global_step_1");
+    expect(checkpoints).toBe(join(await realpath(begun), "checkpoints"));
+    expect(await readdir(directory)).toContain("metrics.jsonl");
+    expect(await readdir(join(begun, "rollouts"))).toEqual(["1.jsonl"]);
   });
 
   test("scores again what failed, with what it cost in its record, where the configuration says so", async () => {
