@@ -15,6 +15,7 @@ import { replaceFile } from "../values/replace-file.ts";
 import { arraysOf } from "./checkpoint.ts";
 import { fileSum, syncFolder, unfinishedName, writeDurably } from "./durable-files.ts";
 import { safetensorsBytes } from "./safetensors.ts";
+import type { NumberArray } from "./safetensors.ts";
 
 type Weights = PolicyState["weights"];
 
@@ -63,12 +64,18 @@ export async function keptReference(folder: string, sha256: string): Promise<Wei
   try {
     if (!(await isThere(path))) return undefined;
     const { sha256: found } = await fileSum(path);
-    if (found === sha256) return (await arraysOf(path)).arrays as Weights;
+    if (found === sha256) return weightsIn((await arraysOf(path)).arrays);
   } catch (cause) {
     if (cause instanceof CheckpointError) throw cause;
     throw new CheckpointError("CHECKPOINT_IO", path, messageOf(cause), { cause });
   }
   throw new CheckpointError("CHECKPOINT_DAMAGED", path, "its SHA-256 is not that of what was kept");
+}
+
+function weightsIn(arrays: Readonly<Record<string, NumberArray>>): Weights {
+  const isWeight = (entry: [string, NumberArray]): entry is [string, Float32Array] =>
+    entry[1] instanceof Float32Array;
+  return Object.fromEntries(Object.entries(arrays).filter(isWeight));
 }
 
 function bytesOf(weights: Weights): Iterable<Uint8Array> {

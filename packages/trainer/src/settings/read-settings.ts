@@ -56,7 +56,9 @@ export function readTrainingSettings(
   return settings;
 }
 
-/** A program may change its directory while it trains: one run would have its files in two places. */
+/**
+ * A program may change its directory while it trains: one run would have its files in two places.
+ */
 function withAbsoluteFolders(settings: TrainingSettings): TrainingSettings {
   const { checkpoints, rolloutDataDir, validationDataDir } = settings;
   const resumePath = checkpoints?.resumePath ?? null;

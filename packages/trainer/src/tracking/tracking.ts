@@ -48,8 +48,8 @@ export interface TrackingOptions {
   readonly experimentName: string;
   /**
    * Folder of this run's files; it is created if missing, and stays where it is when the process
-   * changes its directory. Default runs/{projectName}/{experimentName}. A resumed run appends to its
-   * files.
+   * changes its directory. Default runs/{projectName}/{experimentName}. A resumed run appends to
+   * its files.
    */
   readonly directory?: string;
   /** Number of steps, if it is known. */

@@ -1,10 +1,12 @@
-/** Writes of loggers that name their file: a system's error of a file that is open names none. */
+/** Writes that name their file: the system's error of a file that is open names none. */
 
 import { writeFile } from "node:fs/promises";
 import { TrackingError } from "../../errors.ts";
 import { replaceFile } from "../../values/replace-file.ts";
 
-/** Replaces the file as a whole, and returns its path. Rejects with TrackingError TRACKING_FILES. */
+/**
+ * Replaces the file as a whole, and returns its path. Rejects with TrackingError TRACKING_FILES.
+ */
 export async function writeWhole(
   path: string,
   content: string | Iterable<string>,

@@ -3,8 +3,8 @@
  * experiment, `trainer.experiment_name` the run.
  *
  * The run's id stays in `mlflow.json` in the folder of the run, so that a resumed run continues the
- * same run of the server. MLFLOW_RUN_ID names another one, as in verl. A note that cannot be read or
- * written costs a resumed run its place there, and no value of this one.
+ * same run of the server. MLFLOW_RUN_ID names another one, as in verl. Where the file cannot be
+ * read or written, the resumed run is another one there, and no value is lost.
  */
 
 import { readFile, writeFile } from "node:fs/promises";
@@ -78,7 +78,7 @@ export async function openMlflowRun(
   return runIn(answer);
 }
 
-/** Notes the run for those that resume. Never rejects: `warn` is called where it cannot be noted. */
+/** Notes the run for those that resume. Never rejects: `warn` is called where that fails. */
 export async function noteMlflowRun(
   { directory }: TrackedRun,
   trackingUri: string,
