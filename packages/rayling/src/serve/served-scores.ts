@@ -58,6 +58,47 @@ interface Known extends Scored {
   readonly older?: readonly string[];
 }
 
+/** How a server goes on with its reward log. */
+export interface RecordOptions {
+  /** The log's mark, where it was put already; it is removed when the scores are closed. */
+  readonly mark?: WriterMark | undefined;
+  /** Versions of the functions that are asked now. Default: the loop's present one. */
+  readonly versions?: readonly string[];
+  /** Whether keys keep the answers that other functions gave. Default: they are refused. */
+  readonly keepsStale?: boolean;
+}
+
+/**
+ * The answers of a reward log were given by other reward functions, or by the same with other
+ * settings: clients would get them beside those of the present ones.
+ */
+export class StaleKeysError extends Error {
+  override readonly name = "StaleKeysError";
+  /** Tells this error from others: compare this, not the message. */
+  readonly code = "STALE_KEYS";
+  /** The path of the log. */
+  readonly path: string;
+  /** How many of its keys. */
+  readonly stale: number;
+
+  constructor(path: string, stale: number, keys: number) {
+    super(
+      `${stale} of the ${keys} keys in ${path} have answers of another version of the reward functions: --keep-stale goes on giving these, beside the new ones; or give another --record`,
+    );
+    this.path = path;
+    this.stale = stale;
+  }
+}
+
+interface RecordedKeys {
+  readonly known: Map<string, Known>;
+  readonly nextIndex: number;
+  /** How many keys have answers of other functions. */
+  readonly stale: number;
+}
+
+const noKeys = (): RecordedKeys => ({ known: new Map(), nextIndex: 0, stale: 0 });
+
 interface Pending {
   readonly sample: string;
   readonly answer: Promise<Scored>;
@@ -70,6 +111,8 @@ export class ServedScores {
   readonly #oldest: OldestFirst<string, Known>;
   readonly #pending: Map<string, Pending> = new Map();
   readonly #underWay: Set<Promise<unknown>> = new Set();
+  /** How many keys had answers of other functions in the log. */
+  readonly staleKeys: number;
   /** Characters in all known answers, where no log has them. */
   #characters = 0;
   #nextIndex: number;
@@ -78,33 +121,33 @@ export class ServedScores {
   private constructor(
     loop: Pick<RewardLoopManager, "computeScore" | "version">,
     log: ServedLog | undefined,
-    known: Map<string, Known>,
-    nextIndex: number,
+    { known, nextIndex, stale }: RecordedKeys,
   ) {
     this.#loop = loop;
     this.#log = log;
     this.#known = known;
     this.#oldest = new OldestFirst(known);
     this.#nextIndex = nextIndex;
+    this.staleKeys = stale;
   }
 
   /**
    * @param record path of the reward log; it is gone on with
-   * @param marked the log's mark, where it was put already; it is removed when this ends
    * @throws JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while
-   * another process writes it
+   * another process writes it, StaleKeysError
    */
   static async open(
     loop: Pick<RewardLoopManager, "computeScore" | "version">,
-    record: string | undefined,
-    marked?: WriterMark,
+    record?: string,
+    { mark: marked, versions = [loop.version], keepsStale = false }: RecordOptions = {},
   ): Promise<ServedScores> {
-    if (record === undefined) return new ServedScores(loop, undefined, new Map(), 0);
+    if (record === undefined) return new ServedScores(loop, undefined, noKeys());
     const mark = marked ?? (await WriterMark.put(record));
     try {
-      const { known, nextIndex } = await readKeys(record);
-      const log = await ServedLog.open(record, mark);
-      return new ServedScores(loop, log, known, nextIndex);
+      const keys = await readKeys(record, new Set(versions));
+      const { known, stale } = keys;
+      if (stale > 0 && !keepsStale) throw new StaleKeysError(record, stale, known.size);
+      return new ServedScores(loop, await ServedLog.open(record, mark), keys);
     } catch (error) {
       await mark.remove();
       throw error;
@@ -296,10 +339,9 @@ function isDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-async function readKeys(
-  path: string,
-): Promise<{ readonly known: Map<string, Known>; readonly nextIndex: number }> {
+async function readKeys(path: string, versions: ReadonlySet<string>): Promise<RecordedKeys> {
   const known = new Map<string, Known>();
+  const stale = new Set<string>();
   let nextIndex = 0;
   for await (const record of readRewardLog(path, { mayLack: true })) {
     nextIndex = Math.max(nextIndex, record.index + 1);
@@ -311,6 +353,8 @@ async function readKeys(
     const { sample, error, extraDropped } = record;
     const text = answerTextOf(outcomeOf(record), extraDropped);
     known.set(key, { sample, older: keysOfRecord(record), text, failure: error?.code });
+    if (versions.has(record.version)) stale.delete(key);
+    else stale.add(key);
   }
-  return { known, nextIndex };
+  return { known, nextIndex, stale: stale.size };
 }

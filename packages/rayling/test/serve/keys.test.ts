@@ -245,7 +245,7 @@ test("several rewards have one outcome for a key, lines of their own in the log,
   expect(judge.runs.has("b")).toBe(false);
 });
 
-test("a key in the log of an earlier release, which left out names, is known by the group", async () => {
+test("a key in the log of an earlier release, which left out names, is known by the group, and the answer of another function is kept where the server is told to", async () => {
   const log = join(await folder(), "older.jsonl");
   const scored = async ({ url }: Running, extra_info: object, status: number): Promise<unknown> => {
     const answer = await ask(`${url}/score`, { response: "ask:a", id: "k", extra_info });
@@ -255,11 +255,24 @@ test("a key in the log of an earlier release, which left out names, is known by 
   // Such a line, by what its release made of the extra info.
   await scored(recorder, { more: 1 }, 200);
   const line = (await readFile(recorded, "utf8")).split("\n").find((one) => one.includes('"k"'));
-  await writeFile(log, `${line?.replace('"group":null', '"group":"p1"')}\n`);
-  const second = await recording(log);
+  const older = line?.replace('"group":null', '"group":"p1"');
+  await writeFile(log, `${older?.replace(/"version":"[^"]*"/, '"version":"before"')}\n`);
+  const judgeHere = ["--reward-kwarg", `gate=${judge.url}`];
+  const flags = ["--reward", reward, ...judgeHere, "--listen", "127.0.0.1:0", "--record", log];
+  expect(await inProcess("serve", ...flags)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(
+      /--record: 1 of the 1 keys in .*older.jsonl .*--keep-stale/,
+    ) as unknown,
+  });
+  const second = await serve([...judgeHere, "--record", log, "--keep-stale"]);
   expect(await scored(second, { more: 1, uid: "p1" }, 200)).toMatchObject({ replayed: true });
   await scored(second, { more: 1, uid: "p2" }, 422);
   expect(judge.runs.get("a")).toBe(1);
+  second.signal("SIGTERM");
+  expect((await second.ended).stdout).toContain(
+    "1 keys are known, 1 of them with answers of another version of the reward functions.\n",
+  );
 });
 
 test("a log belongs to one server, and is a reward log", async () => {

@@ -10,6 +10,7 @@ import type { SampleOutcome } from "@rayling/reward-loop";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordPauseMs, ServedLog } from "../../src/serve/served-log.ts";
 import { ServedScores } from "../../src/serve/served-scores.ts";
+import type { Claim } from "../../src/serve/served-scores.ts";
 import { folder } from "../command.ts";
 import { fullDisk } from "../../../../test/fixtures/full-disk.ts";
 
@@ -64,6 +65,38 @@ test("after a pause, by one sample at a time, until its line is written", async 
   // What was written when the file had gone is there, and was not answered.
   expect(await keysOf(`${path}.1`)).toEqual(["k1", "k2"]);
   expect(await keysOf(path)).toEqual(["k3", "k4"]);
+});
+
+test("keys that other functions answered are refused, and keep their answers where that is asked for", async () => {
+  const path = join(await folder(), "rewards.jsonl");
+  const loopOf = (version: string) => ({
+    version,
+    computeScore: async () => ({ ...outcome, version }),
+  });
+  const asked = async (scores: ServedScores, key: string): Promise<unknown> => {
+    const [claim] = scores.claims([sample], [key]);
+    return JSON.parse((await scores.score(claim as Claim)).text);
+  };
+  const first = await ServedScores.open(loopOf("v1"), path);
+  for (const key of ["a", "b"]) await asked(first, key);
+  await first.close();
+  const before = await readFile(path, "utf8");
+  await expect(ServedScores.open(loopOf("v2"), path)).rejects.toMatchObject({
+    code: "STALE_KEYS",
+    path,
+    stale: 2,
+    message: expect.stringContaining(`2 of the 2 keys in ${path}`) as unknown,
+  });
+  expect(await readFile(path, "utf8")).toBe(before);
+  const second = await ServedScores.open(loopOf("v2"), path, { keepsStale: true });
+  expect(await asked(second, "a")).toMatchObject({ version: "v1" });
+  expect(await asked(second, "c")).toMatchObject({ version: "v2" });
+  expect([second.keys, second.staleKeys]).toEqual([3, 2]);
+  await second.close();
+  // A judge and a cheaper one are the functions of one server.
+  const both = await ServedScores.open(loopOf("v1"), path, { versions: ["v1", "v2"] });
+  expect(both.staleKeys).toBe(0);
+  await both.close();
 });
 
 describe("lines of a write that was refused", () => {

@@ -8,18 +8,24 @@ import { resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { isLoopback } from "@rayling/core/http";
 import { JsonlError } from "@rayling/data-proto";
-import { RewardLogBusyError, RewardLogError, WriterMark } from "@rayling/reward-loop";
+import {
+  RewardLogBusyError,
+  RewardLogError,
+  rewardVersionsOf,
+  WriterMark,
+} from "@rayling/reward-loop";
 import type { RewardLoopManager } from "@rayling/reward-loop";
 import { looksAtGroups } from "../../looks-at-groups.ts";
 import { RequestNotes } from "../../serve/request-notes.ts";
 import { RewardServer } from "../../serve/reward-server.ts";
-import { ServedScores } from "../../serve/served-scores.ts";
+import { ServedScores, StaleKeysError } from "../../serve/served-scores.ts";
 import { askedFunctions } from "../functions/asked-functions.ts";
+import type { AskedFunctions } from "../functions/asked-functions.ts";
 import { CliError, refusalOf } from "../cli-error.ts";
 import { grouped } from "../output/numbers.ts";
 import { openAnswer } from "../output/formats.ts";
 import { plain, tell } from "../output/output.ts";
-import { createLoop, isOfFile, refusedLoop } from "../score/score-loop.ts";
+import { createLoop, isOfFile, meantBy, refusedLoop } from "../score/score-loop.ts";
 import { capText } from "../score/score-report.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -35,13 +41,16 @@ export async function runServe(options: ServeOptions, version: string): Promise<
     // Before what was spent is read: a server that still writes the log may spend more.
     mark = await markOf(options);
     await ray.init();
-    const loop = await stop.race(openLoop(options));
+    const asked = await askedBy(options);
+    const loop = await stop.race(openLoop(options, asked));
     if (!options.oneByOne && looksAtGroups(loop)) throw new CliError(2, ofGroups);
-    const opened = await openScores(loop, options, mark);
+    const opened = await openScores(loop, options, asked, mark);
     scores = opened;
     const server = await listen(options, version, token, opened);
     const { record = null } = options;
-    const about = { url: server.url, record, keys: record === null ? null : opened.keys };
+    const { keys, staleKeys } = opened;
+    const known = record === null ? { keys: null } : { keys, staleKeys };
+    const about = { url: server.url, record, ...known };
     const spending = loop.spent > 0 ? loop.spending : [];
     await answer.printPart(about, () =>
       greeting({ server, scores: opened, spending }, options, token),
@@ -78,13 +87,12 @@ async function markOf({ record }: ServeOptions): Promise<WriterMark | undefined>
 }
 
 /** Rejects with CliError 2. */
-async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
-  const asked = await askedFunctions({
-    ...options,
-    replay: undefined,
-    latencyMs: undefined,
-    seed: 0,
-  });
+function askedBy(options: ServeOptions): Promise<AskedFunctions> {
+  return askedFunctions({ ...options, replay: undefined, latencyMs: undefined, seed: 0 });
+}
+
+/** Rejects with CliError 2. */
+async function openLoop(options: ServeOptions, asked: AskedFunctions): Promise<RewardLoopManager> {
   try {
     const { record } = options;
     return await createLoop(options, {
@@ -100,15 +108,21 @@ async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
   }
 }
 
+/** Rejects with CliError 2. */
 async function openScores(
   loop: RewardLoopManager,
-  { record }: ServeOptions,
+  options: ServeOptions,
+  asked: AskedFunctions,
   mark: WriterMark | undefined,
 ): Promise<ServedScores> {
+  const { record, keepStale: keepsStale } = options;
+  if (record === undefined) return ServedScores.open(loop);
+  // Beside the loop's present version: that of a cheaper judge at the cap, too.
+  const { versions } = await rewardVersionsOf(meantBy(options, asked));
   try {
-    return await ServedScores.open(loop, record, mark);
+    return await ServedScores.open(loop, record, { mark, versions, keepsStale });
   } catch (error) {
-    throw refusalOf(error, [JsonlError, RewardLogError], "--record");
+    throw refusalOf(error, [JsonlError, RewardLogError, StaleKeysError], "--record");
   }
 }
 
@@ -198,9 +212,14 @@ function greeting(
     record === undefined
       ? []
       : [
-          `Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.`,
+          `Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known${staleText(scores)}.`,
           ...spending.map(capText),
         ];
   const example = `  curl ${url}/score${header} -d '{"response": "4", "ground_truth": "4"}'`;
   return [`Serving rewards on ${url}`, ...known, "", example];
+}
+
+function staleText({ staleKeys }: ServedScores): string {
+  if (staleKeys === 0) return "";
+  return `, ${grouped(staleKeys)} of them with answers of another version of the reward functions`;
 }

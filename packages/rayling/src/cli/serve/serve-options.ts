@@ -30,6 +30,8 @@ export interface ServeOptions
   readonly allowedHosts: readonly string[];
   /** The path of the reward log. */
   readonly record: string | undefined;
+  /** Whether keys keep the answers that another version of the reward functions gave. */
+  readonly keepStale: boolean;
   readonly onInvalid: OnInvalid;
   /** Whether a function that scores groups is to get each sample as a group of one. */
   readonly oneByOne: boolean;
@@ -89,6 +91,11 @@ export function addServeCommand(
       filePath,
     )
     .option(
+      "--keep-stale",
+      "with --record: keys keep the answers that another version of the reward functions gave, beside the new ones",
+      false,
+    )
+    .option(
       "--on-invalid <fail|null|number>",
       "what OpenRLHF, slime and NeMo-Gym are sent for a sample that could not be scored: an HTTP error, no score, or that score",
       onInvalid,
@@ -144,6 +151,9 @@ function readServeOptions(flags: Flags): ServeOptions {
       "--reward is missing: give the module of a reward function, or --rewards.",
     );
   }
+  if (flags.keepStale && flags.record === undefined) {
+    throw new CliError(2, "--keep-stale needs --record: without it no answer is known.");
+  }
   const { reward, rewards } = functionsOf({ ...flags, demo: false });
   const policy = policyOf(flags, rewardKwarg);
   if (policy.onFailure?.fallback === "groupMean") throw new CliError(2, ofGroups);
@@ -162,6 +172,7 @@ function readServeOptions(flags: Flags): ServeOptions {
     tokenFile: flags.tokenFile,
     allowedHosts: flags.allowedHost,
     record: flags.record,
+    keepStale: flags.keepStale,
     oneByOne: flags.oneByOne ?? false,
     maxBodyBytes: flags.maxBody,
     idleTimeoutMs: 1000 * flags.idleTimeout,
