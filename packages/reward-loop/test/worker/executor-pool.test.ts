@@ -1,8 +1,12 @@
 /** Which executor gets a sample, and what happens where none can be created. */
 
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import * as ray from "@rayling/core";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { ExecutorStartError } from "../../src/errors.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import type { RewardFunctionOptions } from "../../src/settings/settings.ts";
@@ -234,11 +238,31 @@ describe("an executor that cannot be created", () => {
       attempts: 1,
       deathKind: "not-created",
       cause: { code: "ENOTDIR" },
-      message: expect.stringMatching(/^No score executor can be created: .*ENOTDIR/) as unknown,
+      message: expect.stringMatching(
+        /^No score executor can be created: .*executor-pool.test.ts, the folder .*ENOTDIR/,
+      ) as unknown,
     });
     await expect(scoreIn(pool, sampleOf("1"), {})).rejects.toBe(error);
     expect(pool.hasFailed).toBe(true);
     await pool.close();
+  });
+
+  test("says which folder's disk is full, and leaves no file there", async () => {
+    const full = await mkdtemp(join(tmpdir(), "rayling-full-"));
+    onTestFinished(() => rm(full, { recursive: true }));
+    const table = new URL("../../src/executor/run-table/file-run-table.ts", import.meta.url).href;
+    const program = `const { FileRunTable } = await import(${JSON.stringify(table)});
+      try { FileRunTable.create(2); } catch ({ code, message }) { console.log(code, message); }`;
+    // No file may grow. Without a signal for that a write fails, and its error has no path.
+    const limits = "trap '' XFSZ; ulimit -f 0; export NODE_DISABLE_COMPILE_CACHE=1";
+    const { stdout } = await promisify(execFile)(
+      "sh",
+      ["-c", `${limits}; exec "$0" --input-type=module -e "$1"`, process.execPath, program],
+      { env: { ...process.env, TMPDIR: full } },
+    );
+    expect(stdout).toContain("EFBIG no file for its runs");
+    expect(stdout).toContain(`in ${full}, the folder for temporary files (TMPDIR): EFBIG`);
+    expect(await readdir(full)).toEqual([]);
   });
 
   test("is tried eight times, however many fail each time, and ever later", () => {

@@ -14,6 +14,7 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nanoid } from "nanoid";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import type { RunTable, RunTablePlace } from "./run-table.ts";
 
 const bytesPerCell: number = BigInt64Array.BYTES_PER_ELEMENT;
@@ -37,21 +38,25 @@ export class FileRunTable implements RunTable {
     this.place = { kind: "file", path, slots };
   }
 
-  /** Creates the worker's side. Throws the file system's error, and leaves no file then. */
+  /**
+   * Creates the worker's side. Throws an error with the folder and the file system's code, and
+   * leaves no file then.
+   */
   static create(slots: number): FileRunTable {
     const path = join(tmpdir(), `rayling-runs-${nanoid()}`);
-    const file = openSync(path, "wx+", 0o600);
-    const table = new FileRunTable(file, path, slots);
+    let table: FileRunTable | undefined;
     try {
+      const file = openSync(path, "wx+", 0o600);
+      table = new FileRunTable(file, path, slots);
       // Written, not cut to size: a disk without room refuses it now, and no run later.
       const size = (firstSlot + slots) * bytesPerCell;
       const written = writeSync(file, new Uint8Array(size), 0, size, 0);
-      if (written < size) throw new Error(`no room for ${size} bytes at ${path}`);
+      if (written < size) throw new Error(`there is no room for ${size} bytes`);
+      return table;
     } catch (error) {
-      table.close();
-      throw error;
+      table?.close();
+      throw notCreated(error);
     }
-    return table;
   }
 
   /** Opens the executor's side and unlinks the file. */
@@ -115,4 +120,13 @@ export class FileRunTable implements RunTable {
     this.#cell[0] = value;
     writeSync(this.#file, this.#cell, 0, bytesPerCell, cell * bytesPerCell);
   }
+}
+
+/** The system's error of a full disk names no path. */
+function notCreated(cause: unknown): Error {
+  const error = new Error(
+    `no file for its runs can be made in ${tmpdir()}, the folder for temporary files (TMPDIR): ${messageOf(cause)}`,
+    { cause },
+  );
+  return Object.assign(error, { code: codeOf(cause) });
 }
