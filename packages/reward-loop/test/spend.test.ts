@@ -151,7 +151,7 @@ describe("a cache", () => {
     await expect(scored({ reward: priced, cache: path as string }, [])).rejects.toThrow("cache");
   });
 
-  test("that cannot be used any more is told once, and costs no score", async () => {
+  test("that cannot be used any more says so once, with its path and how many scores it does not keep, and costs none", async () => {
     const told = warningsOfThisTest();
     const options = { workers: 1, executors: 1, reward: { path: priced }, cache };
     await using loop = await RewardLoopManager.create(options);
@@ -164,7 +164,14 @@ describe("a cache", () => {
     expect(later.map(({ valid }) => valid)).toEqual([true, true]);
     expect(called(later)).toEqual([1, 1]);
     await loop.close();
-    expect(told()).toEqual([expect.stringContaining("no such table") as string]);
+    await setImmediate();
+    const name = `the cache of scores ${JSON.stringify(cache)}`;
+    expect(told()).toEqual([
+      expect.stringMatching(/ does not give all of its scores, .* no such table/) as string,
+      expect.stringMatching(/ cannot be written: .* no such table/) as string,
+      expect.stringMatching(/ does not keep 2 of the scores of this run.* no such table/) as string,
+    ]);
+    expect(told().filter((text) => text.startsWith(name))).toHaveLength(3);
   });
 
   test("whose rows are damaged gives no score that nobody gave", async () => {
@@ -318,6 +325,8 @@ describe("a cache", () => {
       expect.stringContaining("was removed while it was in use: 3 of the scores") as string,
       expect.stringContaining("took the place of the cache of scores") as string,
       expect.stringContaining("in use: 1 of the scores of this run are not in it") as string,
+      // The one for which no file could be opened.
+      expect.stringContaining("does not keep 1 of the scores of this run") as string,
     ]);
     expect(await readFile(cache, "utf8")).toBe("");
   });

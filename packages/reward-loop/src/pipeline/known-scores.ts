@@ -4,13 +4,15 @@
  * A score that depends on where and when its sample is scored is not shared and not kept. Equal
  * samples that come while the first of them is being scored get its outcome; they are not scored,
  * and cost nothing. A group one of whose members has failed is not kept: its scores belong
- * together, and that failure may not recur. A cache that cannot be read or written any more (a full
- * disk) is reported once and costs no outcome: a missing entry is an unknown score.
+ * together, and that failure may not recur. A cache that cannot be read, or cannot be written any
+ * more (a full disk), is reported once for each and costs no outcome: a missing entry is an unknown
+ * score.
  */
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
+import { RewardCacheError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { isGroup, memberFailuresIn } from "../sample/group-sample.ts";
 import { groupKeys, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
@@ -31,7 +33,8 @@ interface UnderWay {
 export class KnownScores {
   readonly #cache: ScoreCache | undefined;
   readonly #underWay: Map<string, UnderWay> = new Map();
-  #hasWarned = false;
+  /** Uses of the cache that have failed, and were reported. */
+  readonly #reported: Set<CacheUse> = new Set();
 
   /**
    * @param cache closed with this object. Without one equal samples are joined, and nothing is
@@ -54,7 +57,7 @@ export class KnownScores {
     if (key === undefined) return ask();
     const isWhole = (result: RewardResult): boolean =>
       memberFailuresIn(sample, result).length === 0;
-    const known = cache && this.#tried(() => find(cache, version, key, sample));
+    const known = cache && this.#tried("find", () => find(cache, version, key, sample));
     // Earlier versions have kept groups with a failure, too.
     if (known !== undefined && isWhole(known)) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
@@ -76,7 +79,7 @@ export class KnownScores {
       // over.
       const isKept = outcome.valid && outcome.readsContext !== true && isWhole(outcome);
       if (cache !== undefined && isKept) {
-        this.#tried(() => cache.keep(outcome.version ?? version, key, outcome));
+        this.#tried("keep", () => cache.keep(outcome.version ?? version, key, outcome));
       }
       return outcome;
     } finally {
@@ -88,21 +91,28 @@ export class KnownScores {
     await this.#cache?.close();
   }
 
-  #tried<Value>(use: () => Value): Value | undefined {
+  #tried<Value>(use: CacheUse, of: () => Value): Value | undefined {
     try {
-      return use();
+      return of();
     } catch (error) {
-      if (!this.#hasWarned) {
-        this.#hasWarned = true;
-        const message = messageOf(error);
-        warn(
-          `the cache of scores failed, and scoring goes on without what it cannot do: ${message}`,
-        );
+      if (this.#cache !== undefined && !this.#reported.has(use)) {
+        this.#reported.add(use);
+        // The path stands before it.
+        const why = messageOf(error instanceof RewardCacheError ? error.cause : error);
+        warn(`the cache of scores ${this.#cache.name} ${lossBy[use]}: ${why}`);
       }
       return undefined;
     }
   }
 }
+
+/** What it means that the cache fails. */
+const lossBy = {
+  find: "does not give all of its scores, which are asked for again",
+  keep: "cannot be written: scores are not kept (how many is said at the end), and are asked for again next time",
+} as const;
+
+type CacheUse = keyof typeof lossBy;
 
 /**
  * Returns the outcome of an equal sample. Undefined: its owner gave it up, and this one's did not.

@@ -5,7 +5,8 @@
  * Only valid scores are kept. Several processes may use one file; a file of another layout is
  * refused, not changed. Another program's lock on the file holds no thread up: what is to be kept
  * meanwhile is written when the lock is free. A file that is removed or replaced is noticed within
- * seconds, and the one that has its path then is gone on with.
+ * seconds, and the one that has its path then is gone on with. How many scores could not be kept,
+ * and why, is reported when the cache is closed.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -34,6 +35,9 @@ export class ScoreCache {
   #lookedMs: number;
   /** Why no file could be opened in place of one that has gone. */
   #failure: unknown;
+  /** Scores that could not be written, but for a lock. */
+  #unkept = 0;
+  #unkeptReason: unknown;
   #hasWarned = false;
 
   private constructor(
@@ -47,6 +51,11 @@ export class ScoreCache {
     this.#unwritten = new UnwrittenScores((rows) => this.#opened().writeAll(rows), options);
     this.#clock = options.clock ?? realClock;
     this.#lookedMs = this.#clock.now();
+  }
+
+  /** Its path as texts have it. */
+  get name(): string {
+    return JSON.stringify(this.#path);
   }
 
   /** Rejects with RewardCacheError. */
@@ -73,8 +82,8 @@ export class ScoreCache {
 
   /**
    * Stores a result without its undefined fields; while the file is locked, in memory. Results that
-   * JSON cannot carry are not kept, which is reported once. Throws RewardCacheError while there is
-   * no file: it was removed, and no other one could be opened.
+   * JSON cannot carry are not kept, which is reported once. Throws why the file cannot be written;
+   * RewardCacheError while there is none: it was removed, and no other one could be opened.
    */
   keep(version: string, sample: string, { rewardScore, rewardExtraInfo }: RewardResult): void {
     const text = textOf({ rewardScore, rewardExtraInfo });
@@ -82,17 +91,19 @@ export class ScoreCache {
     else this.#store({ version, sample, text, at: new Date().toISOString() });
   }
 
-  /** Writes what a lock has kept back, if the lock ends in time. */
+  /** Writes what a lock has kept back, if the lock ends in time, and reports what is not kept. */
   async close(): Promise<void> {
     this.#leaveIfGone();
     this.#failure = undefined;
     // Where nothing waits to be written, no new file is made.
-    const { count, reason } = await this.#unwritten.close();
+    const { count: unwritten, reason: last } = await this.#unwritten.close();
     this.#database?.close();
+    const count = this.#unkept + unwritten;
     if (count === 0) return;
+    const reason = unwritten === 0 ? this.#unkeptReason : last;
     const why = isBusy(reason) ? "was locked by another program, and " : "";
     warn(
-      `the cache of scores ${JSON.stringify(this.#path)} ${why}does not keep ${count} of the scores of this run, which are asked for again next time: ${messageOf(reason)}`,
+      `the cache of scores ${this.name} ${why}does not keep ${count} of the scores of this run, which are asked for again next time: ${messageOf(reason)}`,
     );
   }
 
@@ -112,8 +123,10 @@ export class ScoreCache {
     try {
       this.#opened().write(row);
     } catch (error) {
-      if (!isBusy(error)) throw error;
-      this.#unwritten.add(row, error);
+      if (isBusy(error)) return this.#unwritten.add(row, error);
+      this.#unkept += 1;
+      this.#unkeptReason = error;
+      throw error;
     }
   }
 
@@ -133,7 +146,7 @@ export class ScoreCache {
     const { written: count } = this.#database;
     this.#database.close();
     this.#database = undefined;
-    if (count > 0) warn(lossOf(change, JSON.stringify(this.#path), count));
+    if (count > 0) warn(lossOf(change, this.name, count));
   }
 
   /** Opens the file that has the path now, if need be. Throws RewardCacheError. */
@@ -156,7 +169,7 @@ export class ScoreCache {
     const extras = Object.entries(rewardExtraInfo);
     const [key] = extras.find(([, value]) => textOf({ value }) === undefined) ?? ["score"];
     warn(
-      `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, numbers, booleans, null, and lists and plain objects of them`,
+      `the cache of scores ${this.name} does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, numbers, booleans, null, and lists and plain objects of them`,
     );
   }
 }
