@@ -5,11 +5,15 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fieldOf, recordIn } from "@rayling/reward-manager-registry/values";
+import { fieldOf, messageOf, recordIn } from "@rayling/reward-manager-registry/values";
+import { TokenizerFolderError } from "../errors.ts";
 
 const names = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"].map((name) => `${name}_token`);
 
-/** Texts by name, as `bos_token`; those that the model lacks are not there. */
+/**
+ * Texts by name, as `bos_token`; those that the model lacks are not there. Rejects with
+ * TokenizerFolderError for a file that was cut off.
+ */
 export async function specialTokensOf(
   path: string,
   config: Readonly<Record<string, unknown>>,
@@ -32,8 +36,14 @@ export async function specialTokensOf(
 }
 
 async function mapOf(path: string): Promise<Readonly<Record<string, unknown>>> {
-  const text = await readFile(join(path, "special_tokens_map.json"), "utf8").catch(missing);
-  return text === undefined ? {} : recordIn(JSON.parse(text));
+  const file = "special_tokens_map.json";
+  const text = await readFile(join(path, file), "utf8").catch(missing);
+  if (text === undefined) return {};
+  try {
+    return recordIn(JSON.parse(text));
+  } catch (error) {
+    throw new TokenizerFolderError(path, `${file}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** Takes the error of a file that need not be there. */

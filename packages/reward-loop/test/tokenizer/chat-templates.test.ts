@@ -42,6 +42,12 @@ test("tokens that only special_tokens_map.json has are there; the configuration'
   });
   const tokenizer = await createTokenizer({ path: folder });
   expect(tokenizer.applyChatTemplate(messages)).toBe("<map><|eos|>['<x>']");
+  await writeFile(join(folder, "special_tokens_map.json"), JSON.stringify(map).slice(0, 20));
+  await expect(createTokenizer({ path: folder })).rejects.toMatchObject({
+    code: "TOKENIZER_FOLDER",
+    path: folder,
+    message: expect.stringContaining("special_tokens_map.json: ") as unknown,
+  });
 });
 
 test("of several templates the default one is taken, and tool_use with tools", async () => {
