@@ -114,10 +114,12 @@ export class ServedLog {
     { index, version, key }: ServedPlace,
   ): Promise<RewardRecord> {
     const place = { index, lane: "training", version };
+    const before = this.#failure;
     try {
       const about = key === undefined ? {} : { key };
       const record = await this.#log.write(sample, outcome, place, about);
-      this.#failure = undefined;
+      // One that came meanwhile is of a line behind it.
+      if (this.#failure === before) this.#failure = undefined;
       return record;
     } catch (error) {
       throw this.#failed(error);

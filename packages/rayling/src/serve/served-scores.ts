@@ -20,6 +20,7 @@ import {
 import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { HttpRefusal, OldestFirst } from "@rayling/core/http";
+import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { answerTextOf } from "./answer.ts";
 import { recordPauseMs, ServedLog } from "./served-log.ts";
@@ -253,7 +254,7 @@ export class ServedScores {
     } finally {
       if (tries) this.#log?.tried();
     }
-    this.#problem = undefined;
+    if (this.#log?.hasFailed !== true) this.#problem = undefined;
     const failure = outcome.valid ? undefined : outcome.error.code;
     // The line's own words, so that it is answered with the same after a restart.
     const text =
@@ -299,7 +300,10 @@ export class ServedScores {
   }
 
   #failed(code: string, what: string, error: unknown): HttpRefusal {
+    const isNew = this.#problem === undefined;
     this.#problem = `${what}: ${messageOf(error)}`;
+    // Its clients are told, and so is who runs it: once until a sample is scored again.
+    if (isNew) warn(`samples are refused (503, ${code}) until one succeeds: ${this.#problem}`);
     return new HttpRefusal(503, code, this.#problem, {
       "retry-after": String(recordPauseMs / 1000),
     });

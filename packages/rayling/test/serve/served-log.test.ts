@@ -7,7 +7,7 @@ import { appendFile, mkdir, readFile, rename, rmdir, writeFile } from "node:fs/p
 import { join } from "node:path";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "@rayling/reward-loop";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { recordPauseMs, ServedLog } from "../../src/serve/served-log.ts";
 import { ServedScores } from "../../src/serve/served-scores.ts";
 import type { Claim } from "../../src/serve/served-scores.ts";
@@ -146,11 +146,19 @@ describe("lines of a write that was refused", () => {
 
     const other = join(await folder(), "rewards.jsonl");
     const filled = await judged(other);
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
     const full = await fullDisk(Math.ceil(bytes / 2));
     expect(await filled.ask()).toEqual([1, undefined, undefined]);
     full[Symbol.dispose]();
     const answers = await answersOf(filled.ask);
     await filled.close().catch(() => undefined);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^samples are refused \(503, record_failed\) .*: .*ENOSPC/),
+    ]);
+    expect(warnings[0]).toContain(`${other}: `);
     const lines = (await readFile(other, "utf8")).trimEnd().split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { readonly key: string }).key)).toEqual(keys);
     const next = await judged(other);
