@@ -106,7 +106,7 @@ export class KnownScores {
   }
 }
 
-/** What it means that the cache fails. */
+/** Says for each use of the cache what its failure costs. */
 const lossBy = {
   find: "does not give all of its scores, which are asked for again",
   keep: "cannot be written: scores are not kept (how many is said at the end), and are asked for again next time",
