@@ -69,6 +69,8 @@ def test_keywords_arrive_as_one_object(counter: rayling.Actor) -> None:
         ({"deep": [{"bytes": b"x" * 100_000}]}, "Object"),
         (datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc), "Date"),
     ],
+        (datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc), "Date"),
+        (datetime(1, 1, 1, 0, 0, 0, 1000, tzinfo=timezone.utc), "Date"),
 )
 def test_values_come_back_equal(counter: rayling.Actor, value: object, name: str) -> None:
     assert counter.describe(value) == name
@@ -90,6 +92,12 @@ def test_nan_and_containers(counter: rayling.Actor) -> None:
 
 
 def test_what_cannot_travel_is_named_with_its_path(counter: rayling.Actor) -> None:
+def test_a_date_is_rounded_down_to_its_millisecond(counter: rayling.Actor) -> None:
+    for year in (1, 1969, 2026, 9999):
+        last = datetime(year, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
+        assert counter.echo(last) == last.replace(microsecond=999000)
+
+
     with pytest.raises(TypeError, match=r"\[0\]\['rows'\]\[1\] of the value is a object"):
         counter.echo({"rows": [1, object()]})
     with pytest.raises(TypeError, match="has the key b'x'"):

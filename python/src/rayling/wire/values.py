@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 __all__ = [
@@ -48,6 +48,7 @@ MAX_SAFE_INTEGER = 2**53 - 1
 _DEEPEST = 250
 #: A `Date` of JavaScript is this many milliseconds from 1970 at most.
 _LAST_DATE = 8_640_000_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LONG_INTEGER = re.compile(r"(?<![.\d])\d{16}(?!\d*[.eE])")
 _FORMATS = {
     "int8": "b",
@@ -153,10 +154,10 @@ def _tagged_object(value: Any, buffers: list[memoryview], path: tuple[object, ..
         return {"$": ["s"]}
     if isinstance(value, datetime):
         # None for NaT of pandas, which is equal to nothing.
-        return {"$": ["d", round(value.timestamp() * 1000)]} if value == value else None
+        return {"$": ["d", _milliseconds(value)]} if value == value else None
     if isinstance(value, date):
         day = datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
-        return {"$": ["d", round(day.timestamp() * 1000)]}
+        return {"$": ["d", _milliseconds(day)]}
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         if isinstance(value, numpy.datetime64):
@@ -170,6 +171,21 @@ def _tagged_object(value: Any, buffers: list[memoryview], path: tuple[object, ..
         f"{_place(path)} is a {type(value).__name__}, which TypeScript cannot have: "
         "give numbers, text, lists, dicts, bytes, dates or NumPy arrays"
     )
+
+
+def _item(value: Any) -> Any:
+    """Returns a scalar of numpy as one of Python."""
+    item = value.item()
+    if not isinstance(item, type(value)):
+        return item
+    # Python has nothing as precise as a longdouble, and JavaScript neither.
+    return complex(value) if value.dtype.kind == "c" else float(value)
+
+
+def _milliseconds(moment: datetime) -> int:
+    """Returns whole milliseconds since 1970, rounded down as numpy does: a float has not all digits."""
+    seconds = moment.replace(microsecond=0).timestamp()
+    return math.floor(seconds * 1000) + moment.microsecond // 1000
 
 
 def _tagged_moment(value: Any, path: tuple[object, ...]) -> Any:
@@ -251,7 +267,7 @@ def decode(value: Any, buffers: Sequence[io.BytesIO]) -> Any:
     if tag == "f":
         return float(content[1])
     if tag == "d":
-        return datetime.fromtimestamp(content[1] / 1000, tz=timezone.utc)
+        return _EPOCH + timedelta(milliseconds=content[1])
     if tag == "o":
         return {key: decode(one, buffers) for key, one in content[1].items()}
     raise TypeError(f"the Node process sent a value of the kind {tag!r}")
