@@ -1001,7 +1001,11 @@ class _Plain:
             return self._time(value, place)
         for name in ("tolist", "item"):
             if callable(getattr(value, name, None)):
-                return self.of(getattr(value, name)(), place)
+                plain = getattr(value, name)()
+                if type(plain) is type(value):
+                    # A longdouble of NumPy: Python has nothing as precise, and JSON neither.
+                    plain = complex(value) if value.dtype.kind == "c" else float(value)
+                return self.of(plain, place)
         if callable(getattr(value, "isoformat", None)):
             text = value.isoformat()
             return None if text == "NaT" else self.of(text, place)

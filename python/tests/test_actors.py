@@ -138,6 +138,9 @@ def test_scalars_of_numpy_are_values_and_keys(counter: rayling.Actor) -> None:
         with pytest.raises(TypeError, match="is a timedelta64"):
             counter.echo(numpy.timedelta64(5, unit))
     with pytest.raises(TypeError, match="TypeScript has no Date for"):
+    assert counter.echo({numpy.longdouble(2): [numpy.longdouble("1.5")]}) == {"2.0": [1.5]}
+    with pytest.raises(TypeError, match=r"\[0\] of the value is a complex"):
+        counter.echo(numpy.clongdouble(1))
         counter.echo(numpy.datetime64(10**9, "D"))
     keys = {numpy.int64(5): 1, numpy.bool_(True): 2, None: 3, 1.5: math.inf}
     assert counter.echo(keys) == {"5": 1, "true": 2, "null": 3, "1.5": math.inf}

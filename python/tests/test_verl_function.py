@@ -586,6 +586,17 @@ class PlainTest(unittest.TestCase):
             Plain().of(np.array([{"a": np.str_("b")}], dtype=object), "x"), [{"a": "b"}]
         )
 
+    def test_a_longdouble_is_a_number(self) -> None:
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        for make in PLAIN:
+            plain = make([np.longdouble("0.5"), np.ones(1, np.longdouble)])
+            self.assertEqual(plain, [0.5, [1.0]])
+            with self.assertRaisesRegex(TypeError, "complex"):
+                make(np.clongdouble(1))
+
     def test_dates_of_numpy_are_the_same_text_in_each_unit(self) -> None:
         try:
             import numpy as np

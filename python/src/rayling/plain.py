@@ -107,7 +107,7 @@ class Plain:
         if getattr(getattr(value, "dtype", None), "kind", None) in ("M", "m"):
             return self._time(value, place)
         if callable(getattr(value, "tolist", None)):
-            return self.of(value.tolist(), place)
+            return self.of(_listed(value), place)
         if callable(getattr(value, "item", None)):
             return self.of(value.item(), place)
         if isinstance(value, (bytes, bytearray)):
@@ -153,6 +153,14 @@ class Plain:
         if isinstance(plain, str):
             return plain
         return str(key) if isinstance(plain, (list, dict)) else json.dumps(plain)
+
+
+def _listed(value: Any) -> Any:
+    plain = value.tolist()
+    if type(plain) is not type(value):
+        return plain
+    # A longdouble of numpy, for which Python has nothing as precise, and JavaScript neither.
+    return complex(value) if value.dtype.kind == "c" else float(value)
 
 
 def has_digits(value: int, place: str) -> int:

@@ -142,7 +142,7 @@ def _tagged_mapping(
     numpy: Any = sys.modules.get("numpy")
     for key, one in value.items():
         if numpy is not None and isinstance(key, numpy.generic):
-            key = key.item()
+            key = _item(key)
         if not isinstance(key, str | int | float | bool | None):
             raise TypeError(f"{_place(path)} has the key {key!r}, which is no text")
         entries[key] = _tagged(one, buffers, (*path, key))
@@ -164,7 +164,7 @@ def _tagged_object(value: Any, buffers: list[memoryview], path: tuple[object, ..
             return _tagged_moment(value, path)
         # Whole numbers would be without their unit.
         if isinstance(value, numpy.generic) and not isinstance(value, numpy.timedelta64):
-            return _tagged(value.item(), buffers, path)
+            return _tagged(_item(value), buffers, path)
         if isinstance(value, numpy.ndarray):
             return _tagged_array(value, buffers, path)
     raise TypeError(
