@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 from processes import kill, wait_for, wait_gone  # noqa: E402
 
 import rayling  # noqa: E402
+from rayling.actors.protocol import control_frame  # noqa: E402
 from rayling.wire.frames import FrameReader, encode_frame  # noqa: E402
 
 COUNTER = ROOT / "python/tests/actors/counter.ts"
@@ -68,9 +69,9 @@ def test_keywords_arrive_as_one_object(counter: rayling.Actor) -> None:
         ({"a": {"$": 1}, "$": ["b", 0]}, "Object"),
         ({"deep": [{"bytes": b"x" * 100_000}]}, "Object"),
         (datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc), "Date"),
-    ],
         (datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc), "Date"),
         (datetime(1, 1, 1, 0, 0, 0, 1000, tzinfo=timezone.utc), "Date"),
+    ],
 )
 def test_values_come_back_equal(counter: rayling.Actor, value: object, name: str) -> None:
     assert counter.describe(value) == name
@@ -91,13 +92,13 @@ def test_nan_and_containers(counter: rayling.Actor) -> None:
     }
 
 
-def test_what_cannot_travel_is_named_with_its_path(counter: rayling.Actor) -> None:
 def test_a_date_is_rounded_down_to_its_millisecond(counter: rayling.Actor) -> None:
     for year in (1, 1969, 2026, 9999):
         last = datetime(year, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
         assert counter.echo(last) == last.replace(microsecond=999000)
 
 
+def test_what_cannot_travel_is_named_with_its_path(counter: rayling.Actor) -> None:
     with pytest.raises(TypeError, match=r"\[0\]\['rows'\]\[1\] of the value is a object"):
         counter.echo({"rows": [1, object()]})
     with pytest.raises(TypeError, match="has the key b'x'"):
@@ -137,10 +138,10 @@ def test_scalars_of_numpy_are_values_and_keys(counter: rayling.Actor) -> None:
         assert counter.echo([numpy.datetime64("NaT", unit)]) == [None]
         with pytest.raises(TypeError, match="is a timedelta64"):
             counter.echo(numpy.timedelta64(5, unit))
-    with pytest.raises(TypeError, match="TypeScript has no Date for"):
     assert counter.echo({numpy.longdouble(2): [numpy.longdouble("1.5")]}) == {"2.0": [1.5]}
     with pytest.raises(TypeError, match=r"\[0\] of the value is a complex"):
         counter.echo(numpy.clongdouble(1))
+    with pytest.raises(TypeError, match="TypeScript has no Date for"):
         counter.echo(numpy.datetime64(10**9, "D"))
     keys = {numpy.int64(5): 1, numpy.bool_(True): 2, None: 3, 1.5: math.inf}
     assert counter.echo(keys) == {"5": 1, "true": 2, "null": 3, "1.5": math.inf}
@@ -224,6 +225,23 @@ def test_a_generator_runs_ahead_by_its_window_and_no_more() -> None:
         assert actor.seen()["closed"] == 2
         with pytest.raises(StopIteration):
             next(numbers)
+
+
+def test_an_option_that_is_no_number_is_refused_and_the_actor_lives(counter: rayling.Actor) -> None:
+    for ahead in (math.inf, math.nan, 1.5, "2", True):
+        with pytest.raises(TypeError, match="must be a whole number, and is"):
+            counter.numbers.options(generator_backpressure_num_objects=ahead)
+    for timeout in ("1", True):
+        with pytest.raises(TypeError, match="timeout must be a number of seconds, and is"):
+            counter.echo.options(timeout=timeout)
+    for seconds in (math.nan, 0, -1):
+        with pytest.raises(ValueError, match="timeout must be positive seconds, and is"):
+            counter.echo.options(timeout=seconds)
+        with pytest.raises(ValueError, match="timeout must be positive seconds, and is"):
+            rayling.open(COUNTER, "Counter", timeout=seconds)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        control_frame(3, 1, math.inf)  # type: ignore[arg-type]
+    assert counter.echo.options(timeout=math.inf)(1) == 1
 
 
 def test_a_generator_that_nobody_reads_any_more_is_ended() -> None:

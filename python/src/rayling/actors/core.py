@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Generic, TypeVar
 
 from rayling.actors.background import background_loop
@@ -18,7 +19,15 @@ from rayling.actors.protocol import resolve_module
 from rayling.errors import RaylingError
 from rayling.texts import well_formed
 
-__all__ = ["ActorCore", "CallOptions", "Handle", "HandleMethod", "Items", "arguments"]
+__all__ = [
+    "ActorCore",
+    "CallOptions",
+    "Handle",
+    "HandleMethod",
+    "Items",
+    "arguments",
+    "check_seconds",
+]
 
 T = TypeVar("T")
 MethodT = TypeVar("MethodT", bound="HandleMethod")
@@ -40,15 +49,32 @@ class CallOptions:
         """Checks the options.
 
         Raises:
+            TypeError: one is not a number, or not a whole one.
             ValueError: one is not positive.
         """
-        if self.timeout is not None and self.timeout <= 0:
-            raise ValueError(f"timeout must be positive seconds, and is {self.timeout!r}")
-        if self.generator_backpressure_num_objects < 1:
-            raise ValueError(
-                "generator_backpressure_num_objects must be at least 1, and is "
-                f"{self.generator_backpressure_num_objects!r}"
-            )
+        check_seconds(self.timeout)
+        ahead = self.generator_backpressure_num_objects
+        name = "generator_backpressure_num_objects"
+        if isinstance(ahead, bool) or not isinstance(ahead, int):
+            raise TypeError(f"{name} must be a whole number, and is {ahead!r}")
+        if ahead < 1:
+            raise ValueError(f"{name} must be at least 1, and is {ahead!r}")
+
+
+def check_seconds(timeout: float | None) -> None:
+    """Checks the option `timeout`.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is not positive; NaN is not.
+    """
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, Real):
+        raise TypeError(f"timeout must be a number of seconds, and is {timeout!r}")
+    # NaN is neither above 0 nor below.
+    if not timeout > 0:
+        raise ValueError(f"timeout must be positive seconds, and is {timeout!r}")
 
 
 def arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Any]:
@@ -161,7 +187,7 @@ class HandleMethod:
                 be ahead of its reader.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: there is no such option, or its value is no number.
             ValueError: a value is not positive.
         """
         return type(self)(self._core, self._name, replace(self._options, **options))

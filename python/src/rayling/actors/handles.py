@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Itera
 from concurrent.futures import Future
 from typing import Any
 
-from rayling.actors.core import ActorCore, Handle, HandleMethod, Items, result
+from rayling.actors.core import ActorCore, Handle, HandleMethod, Items, check_seconds, result
 
 __all__ = [
     "Actor",
@@ -222,7 +222,10 @@ def open_actor(
         ActorDiedError: the process ended.
         TimeoutError: by `timeout`.
         RuntimeNotFoundError: Node or the JavaScript runtime is missing.
+        TypeError: `timeout` is not a number.
+        ValueError: `timeout` is not positive.
     """
+    check_seconds(timeout)
     core = ActorCore(module, export, env, logger)
     core.wait(core.open(args, timeout))
     return Actor(core)
@@ -240,6 +243,7 @@ def open_actor_async(
 
     Arguments and errors are those of `rayling.open`. All calls are made on the running loop.
     """
+    check_seconds(timeout)
 
     async def make() -> AsyncActor:
         core = ActorCore(module, export, env, logger)
