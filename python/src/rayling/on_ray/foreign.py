@@ -166,7 +166,10 @@ def _decoded(given: Mapping[str, Any]) -> Any:
 
 
 def _encoded(value: Any) -> dict[str, Any]:
-    text, _, buffers = values.encode(value)
+    text, is_tagged, buffers = values.encode(value)
+    if not is_tagged and '"$"' in text:
+        # The driver takes every `$` for a tag.
+        text, buffers = values.encode_tagged(value)
     texts = [base64.b64encode(one).decode() for one in buffers]
     return {"ok": {"value": json.loads(text), "buffers": texts}}
 
