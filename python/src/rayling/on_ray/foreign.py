@@ -12,7 +12,7 @@ import inspect
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -31,13 +31,39 @@ _TAKEN = re.compile(r"name (.*) \(namespace=.*\) is already taken|name '(.*)' al
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+def _by_value() -> Callable[[Any], list[str]]:
+    """Returns a function that travels as its code: actors of other jobs have no package `rayling`."""
+
+    def generators(of: Any) -> list[str]:
+        import inspect
+
+        def is_generator(method: Any) -> bool:
+            method = inspect.unwrap(method)
+            if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+                return True
+            return getattr(method, "__ray_num_returns__", None) in ("streaming", "dynamic")
+
+        kind = of if inspect.isclass(of) else type(of)
+        return [name for name, one in inspect.getmembers(kind, callable) if is_generator(one)]
+
+    return generators
+
+
+#: Returns the names of the methods that are generators, of a class or an instance.
+_generators = _by_value()
+
+
 class Foreign:
     """The Python actors that the driver has made or found, by the ids that it gave them."""
 
     def __init__(self) -> None:
         """Has none yet."""
         self._actors: dict[str, asyncio.Future[Any]] = {}
-        self._makers: dict[str, Any] = {}
+        self._makers: dict[tuple[str, str], Any] = {}
+        #: What Ray gives for the calls under way, by their ids; None: they are not made yet.
+        self._calls: dict[str, Any] = {}
+        #: Names of methods, by the ids that Ray has for the actors.
+        self._generators: dict[str, asyncio.Future[Sequence[str]]] = {}
 
     async def create(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Makes an actor."""
@@ -64,14 +90,43 @@ class Foreign:
     async def call(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Calls a method, and waits for its value."""
         try:
-            actor = await self._actors[given["actorId"]]
-            method = getattr(actor, given["method"], None)
-            if method is None:
-                return _failure("method", AttributeError(given["method"]))
-            args, keywords = _decoded(given["args"])
-            return _encoded(await _result(method.remote(*args, **keywords)))
+            return await self._call(given)
         except Exception as error:
             return _described(error)
+        finally:
+            self._calls.pop(given["callId"], None)
+
+    async def _call(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        call_id, name = given["callId"], given["method"]
+        self._calls[call_id] = None
+        actor = await self._actors[given["actorId"]]
+        method = getattr(actor, name, None)
+        if not isinstance(method, ray.actor.ActorMethod):
+            return _failure("method", AttributeError(name))
+        # Ray would give the first item of a generator as the result.
+        is_generator = name in await self._generators_of(actor)
+        if call_id not in self._calls:
+            return _failure("cancelled", ray.exceptions.TaskCancelledError())
+        args, keywords = _decoded(given["args"])
+        # `options` takes the handle's word that it is no generator, and `remote` no keyword `self`.
+        result = method._remote(args, keywords, num_returns="streaming" if is_generator else None)
+        self._calls[call_id] = result
+        value = await _result(result)
+        try:
+            return _encoded(value)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            return _failure("thrown", kind(f"what it returned: {error}"))
+
+    async def cancel(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Cancels a call; one that has its answer, or none to come, is left as it is."""
+        result = self._calls.pop(given["callId"], None)
+        try:
+            if result is not None:
+                ray.cancel(_one_of(result), recursive=given["recursive"])
+        except Exception as error:
+            return _described(error)
+        return _encoded(None)
 
     async def kill(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Ends an actor."""
@@ -92,9 +147,21 @@ class Foreign:
 
     async def _create(self, given: Mapping[str, Any]) -> Any:
         args, keywords = _decoded(given["args"])
-        maker = self._maker(given.get("workingDir"))
-        [actor] = await maker.make.remote(given["path"], given["options"], args, keywords)
-        return _unchecked(actor)
+        place = (given.get("workingDir") or "", given["path"].partition(":")[0])
+        while True:
+            is_old = place in self._makers
+            maker = self._maker(place)
+            try:
+                made = await maker.make.remote(given["path"], given["options"], args, keywords)
+                break
+            except ray.exceptions.ActorDiedError:
+                if self._makers.get(place) is maker:
+                    del self._makers[place]
+                # One that has died since it made others says nothing of this one.
+                if not is_old:
+                    raise
+        actor, generators = made
+        return self._with_generators(_unchecked(actor), generators)
 
     async def _make(self, given: Mapping[str, Any]) -> Any:
         args, _ = _decoded(given["args"])
@@ -105,28 +172,54 @@ class Foreign:
             max_concurrency=given["options"]["max_concurrency"],
         )
         there = {"working_dir": given["workingDir"]}
-        return made.options(**given["options"], runtime_env=there).remote(*args)
+        actor = made.options(**given["options"], runtime_env=there).remote(*args)
+        return self._with_generators(actor, given["streams"])
 
     async def _find(self, given: Mapping[str, Any]) -> Any:
         actor = await asyncio.to_thread(ray.get_actor, given["name"], given.get("namespace"))
         return _unchecked(actor)
 
-    def _maker(self, working_dir: str | None) -> Any:
-        maker = self._makers.get(working_dir or "")
+    def _with_generators(self, actor: Any, names: Sequence[str]) -> Any:
+        known = asyncio.get_running_loop().create_future()
+        known.set_result(names)
+        self._generators[actor._actor_id.hex()] = known
+        return actor
+
+    def _generators_of(self, actor: Any) -> asyncio.Future[Sequence[str]]:
+        """Returns what the actor itself says: its class cannot be imported here, as a rule."""
+        actor_id = actor._actor_id.hex()
+        known = self._generators.get(actor_id)
+        if known is None:
+            known = asyncio.ensure_future(_asked(actor))
+            self._generators[actor_id] = known
+            known.add_done_callback(lambda done: self._forget_failed(actor_id, done))
+        return known
+
+    def _forget_failed(self, actor_id: str, known: asyncio.Future[Sequence[str]]) -> None:
+        if known.cancelled() or known.exception() is not None:
+            del self._generators[actor_id]
+
+    def _maker(self, place: tuple[str, str]) -> Any:
+        """Returns the maker of a module alone: one that ends its process ends no other's actors."""
+        maker = self._makers.get(place)
         if maker is None:
-            environment = {} if working_dir is None else {"working_dir": working_dir}
+            working_dir, _ = place
+            environment = {"working_dir": working_dir} if working_dir else {}
             make = ray.remote(num_cpus=0, max_concurrency=64)(_Maker)
             maker = make.options(runtime_env=environment).remote()
-            self._makers[working_dir or ""] = maker
+            self._makers[place] = maker
         return maker
 
 
 class _Maker:
-    """Makes actors where their modules can be imported, and owns them as long as the job lasts."""
+    """Makes actors where their module can be imported, and owns them as long as the job lasts."""
 
     def make(self, path: str, options: dict[str, Any], args: list[Any], keywords: Any) -> list[Any]:
         module, _, name = path.partition(":")
-        found: Any = importlib.import_module(module)
+        try:
+            found: Any = importlib.import_module(module)
+        except SystemExit as end:
+            raise RaylingError(f"the module {module} exits when it is imported: {end!r}") from None
         for part in name.split("."):
             found = getattr(found, part)
         if inspect.isclass(found):
@@ -134,8 +227,16 @@ class _Maker:
             found = ray.remote(found)
         if not isinstance(found, ray.actor.ActorClass):
             raise RaylingError(f"{path} is no class")
+        actor = found.options(**options).remote(*args, **keywords)
         # In a list, the handle itself is the value, and not what the call waits for.
-        return [found.options(**options).remote(*args, **keywords)]
+        return [actor, _generators(found.__ray_metadata__.modified_class)]
+
+
+async def _asked(actor: Any) -> Sequence[str]:
+    if actor._ray_is_cross_language:
+        return []
+    names: Sequence[str] = await actor.__ray_call__.remote(_generators)
+    return names
 
 
 def _unchecked(actor: Any) -> Any:
@@ -150,6 +251,11 @@ def _unchecked(actor: Any) -> Any:
     for name in actor._ray_method_signatures:
         actor._ray_method_signatures[name] = anything
     return actor
+
+
+def _one_of(result: Any) -> Any:
+    """Returns what `ray.cancel` takes: any of several values of a call stands for the call."""
+    return result[0] if isinstance(result, list) else result
 
 
 async def _result(reference: Any) -> Any:

@@ -44,6 +44,7 @@ class Gateway:
             "python_find": self._foreign.find,
             "python_list": self._foreign.list,
             "python_call": self._foreign.call,
+            "python_cancel": self._foreign.cancel,
             "python_kill": self._foreign.kill,
         }
 
