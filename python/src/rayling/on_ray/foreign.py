@@ -280,14 +280,26 @@ def _encoded(value: Any) -> dict[str, Any]:
     return {"ok": {"value": json.loads(text), "buffers": texts}}
 
 
-def _described(error: Exception) -> dict[str, Any]:
+def _described(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, ray.exceptions.RayError):
+        # A coroutine here cannot raise the StopIteration of a method.
+        return _described(error.__cause__)
     if isinstance(error, ray.exceptions.RayTaskError):
         cause = error.cause if isinstance(error.cause, BaseException) else error
+        if isinstance(cause, ray.exceptions.TaskCancelledError):
+            return _failure("cancelled", cause)
         if isinstance(cause, TypeScriptError):
             about = {"kind": "thrown", "type": cause.name, "message": cause.message}
             return {"failure": {**about, "traceback": cause.stack}}
         # Its text is the traceback, in colours.
         return _failure("thrown", cause, _COLOUR.sub("", str(error)))
+    if isinstance(error, ray.exceptions.UnserializableException):
+        # Its text has the traceback of the error, whose class nobody but the actor can make.
+        text = _COLOUR.sub("", str(error)).strip()
+        about = {"kind": "thrown", "type": type(error).__name__, "traceback": text}
+        return {"failure": {**about, "message": text.splitlines()[-1]}}
+    if isinstance(error, ray.exceptions.TaskCancelledError):
+        return _failure("cancelled", error)
     if isinstance(error, ray.exceptions.ActorUnavailableError):
         return _failure("unavailable", error)
     if isinstance(error, ray.exceptions.RayActorError):
