@@ -16,6 +16,7 @@ interface Given {
   readonly options?: Readonly<Record<string, unknown>>;
   readonly args?: Values;
   readonly allNamespaces?: boolean;
+  readonly callId?: string;
 }
 
 interface Adder {
@@ -26,14 +27,24 @@ interface Adder {
 export class FakePython {
   /** Options of actors that were made. */
   readonly made: unknown[] = [];
+  /** Requests to cancel a call. */
+  readonly cancelled: unknown[] = [];
+  /** A call has come that gets its answer when it is cancelled. */
+  onStuck: () => void = () => undefined;
+  readonly #stuck: Map<string, (answer: object) => void> = new Map();
   /** That of the job. */
   namespace = "";
   readonly #actors: Map<string, Adder> = new Map();
   readonly #named: Map<string, Adder> = new Map([["counter", { sum: 100, isDead: false }]]);
 
-  do(op: string, given: Given): object {
+  do(op: string, given: Given): object | Promise<object> {
     const { actorId, path, name = "", options, args } = given;
     if (op === "python_list") return ok(this.#names(given.allNamespaces === true));
+    if (op === "python_cancel") {
+      this.cancelled.push(given);
+      this.#stuck.get(String(given.callId))?.(failure("cancelled", "TaskCancelledError", "Task"));
+      return ok(null);
+    }
     if (op === "python_find") {
       const found = this.#named.get(name);
       if (found === undefined) return failure("missing", "ValueError", `no ${name}`);
@@ -62,7 +73,9 @@ export class FakePython {
       actor.isDead = true;
       return ok(null);
     }
-    return call(actor, given);
+    if (given.method !== "stick") return call(actor, given);
+    this.onStuck();
+    return new Promise((resolve) => this.#stuck.set(String(given.callId), resolve));
   }
 
   #names(isEverywhere: boolean): object[] {

@@ -238,7 +238,7 @@ export class FakeRay {
       return answer({ ok: null });
     }
     if (op === "ping") return answer({ ok: null });
-    if (op.startsWith("python_")) return answer({ ok: this.python.do(op, given) });
+    if (op.startsWith("python_")) return answer({ ok: await this.python.do(op, given) });
     if (op === "reserve") {
       const { reservation, demand } = given as { reservation: string; demand: Demand };
       this.made += 1;

@@ -18,6 +18,7 @@ interface Adder {
   add(by: number, times?: number): number;
   echo<Value>(value: Value): Value;
   fail(): never;
+  stick(): number;
   missing(): void;
 }
 
@@ -88,6 +89,46 @@ describe("in one session", () => {
       message: "Adder.fail raised KeyError: 'x'",
       cause: { name: "KeyError", traceback: expect.stringContaining('File "demo.py", line 3') },
     });
+  });
+
+  test("a cancelled call is over at once, and Ray is asked to end it", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    const begun = Promise.withResolvers<void>();
+    fake.python.onStuck = begun.resolve;
+    const stuck = adder.stick.remote();
+    await begun.promise;
+    expect(() => ray.cancel(stuck, { force: true })).toThrow(ray.InvalidOptionError);
+    ray.cancel(stuck, { recursive: false });
+    const error: unknown = await ray.get(stuck).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ray.TaskCancelledError);
+    expect(error).toMatchObject({ taskId: stuck.id, taskName: "Adder.stick" });
+    expect(await ray.get(adder.add.remote(1))).toBe(1);
+    expect(fake.python.cancelled).toEqual([{ callId: stuck.id, recursive: false }]);
+    ray.cancel(stuck);
+    expect(await ray.get(adder.add.remote(1))).toBe(2);
+    expect(fake.python.cancelled).toHaveLength(1);
+  });
+
+  test("a call that is cancelled before it is sent never runs, and a finished one keeps its value", async () => {
+    const adder = ray.python<Adder>("demo:Adder").remote();
+    const begun = Promise.withResolvers<void>();
+    fake.python.onStuck = begun.resolve;
+    const stuck = adder.stick.remote();
+    const waits = adder.add.remote(stuck);
+    const early = adder.add.remote(10);
+    ray.cancel(early);
+    ray.cancel(waits);
+    await expect(ray.get(early)).rejects.toThrow(ray.TaskCancelledError);
+    await expect(ray.get(waits)).rejects.toThrow(ray.TaskCancelledError);
+    await begun.promise;
+    const before = fake.python.cancelled.length;
+    const added = adder.add.remote(1);
+    expect(await ray.get(added)).toBe(1);
+    ray.cancel(added);
+    expect(await ray.get(added)).toBe(1);
+    expect(fake.python.cancelled).toHaveLength(before);
+    ray.cancel(stuck);
+    await expect(ray.get(stuck)).rejects.toThrow(ray.TaskCancelledError);
   });
 
   test("what is not there rejects with what it is", async () => {

@@ -47,10 +47,14 @@ export type ForeignRequest =
     }
   | {
       readonly kind: "call";
+      /** Who calls names the call. */
+      readonly callId: string;
       readonly actorId: string;
       readonly method: string;
       readonly args: ForeignValues;
     }
+  /** Ends a call early, as the engine does: one that has its answer is left as it is. */
+  | { readonly kind: "cancel"; readonly callId: string; readonly recursive: boolean }
   /** Names of living actors, as `{ name, namespace }`: in the session's namespace, or in all. */
   | { readonly kind: "list"; readonly allNamespaces: boolean }
   | { readonly kind: "kill"; readonly actorId: string; readonly noRestart: boolean };
@@ -59,8 +63,9 @@ export type ForeignRequest =
 export interface ForeignFailure {
   /**
    * `thrown`: its code threw. `died`, `unavailable`: the actor. `missing`: no actor has that name.
-   * `taken`: another one has it. `method`: it has no such method. `confined`: the code that makes
-   * it has permissions, which it cannot have. `refused`: anything else.
+   * `taken`: another one has it. `method`: it has no such method. `cancelled`: the call, by
+   * somebody in the cluster. `confined`: the code that makes it has permissions, which it cannot
+   * have. `refused`: anything else.
    */
   readonly kind:
     | "thrown"
@@ -69,6 +74,7 @@ export interface ForeignFailure {
     | "missing"
     | "taken"
     | "method"
+    | "cancelled"
     | "confined"
     | "refused";
   /** The class of the error there. */

@@ -11,6 +11,9 @@ import type { FailureData } from "../protocol/failure.ts";
 import type { Pending } from "../protocol/message.ts";
 import { SeenFailure } from "./unhandled.ts";
 
+/** The maker of an object, while it is under way. */
+export type Producer = Pick<Pending, "cancel">;
+
 /** The place of a value that is not in memory. */
 export interface Away {
   /**
@@ -71,7 +74,7 @@ export class ObjectEntry {
   readonly sequence: number;
   /** `Class.method`, a task's name or "put": for messages to people. */
   readonly label: string;
-  #source: Pending | (() => void) | undefined = undefined;
+  #source: Producer | (() => void) | undefined = undefined;
   /** The number of the last `wait` that saw it; see caller/waits/waitable.ts. */
   wave = 0;
   readonly #runtime: number = endedRuntimes;
@@ -91,11 +94,11 @@ export class ObjectEntry {
   }
 
   /** The call that makes it, while that is under way. */
-  get producer(): Pending | undefined {
+  get producer(): Producer | undefined {
     return typeof this.#source === "object" ? this.#source : undefined;
   }
 
-  set producer(call: Pending | undefined) {
+  set producer(call: Producer | undefined) {
     this.#source = call;
   }
 

@@ -26,6 +26,7 @@ import {
   PythonTaskError,
   RaySystemError,
   RuntimeEnvSetupError,
+  TaskCancelledError,
 } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import {
@@ -38,7 +39,8 @@ import {
   text,
 } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
-import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
+import type { ObjectEntry, Producer } from "../../store/object-entry.ts";
+import { entryOf, liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
 import { amount, bytes, gpus, resources } from "../scheduling/amounts.ts";
 import { labels } from "../scheduling/labels.ts";
 import { useCaller } from "../session.ts";
@@ -183,16 +185,17 @@ class Target {
 
   call(method: string, args: readonly unknown[]): ObjectRef {
     const { caller, actorId, name } = this;
+    const call = new PythonCall(caller);
     const answer = withValues(caller, args, (sent) => {
-      const request = { kind: "call", actorId, method, args: encode(sent) } as const;
+      const values = encode(sent);
       return this.known
-        .then(() => ask(caller, request))
-        .catch((error: unknown) => Promise.reject(this.explained(error, method)));
+        .then(() => call.send({ actorId, method, args: values }))
+        .catch((error: unknown) => Promise.reject(this.explained(error, method, call.id)));
     });
-    return caller.objects.refOf(`${name}.${method}`, answer);
+    return call.makes(caller.objects.refOf(`${name}.${method}`, answer));
   }
 
-  explained(error: unknown, method = "__init__"): unknown {
+  explained(error: unknown, method = "__init__", callId = this.actorId): unknown {
     if (!(error instanceof Failed)) return error;
     const { kind, type, message, traceback } = error.failure;
     const actor = { actorId: this.actorId, className: this.name };
@@ -208,6 +211,8 @@ class Target {
           `${this.name}.${method}`,
           new PythonError(type, message, traceback),
         );
+      case "cancelled":
+        return new TaskCancelledError(callId, `${this.name}.${method}`);
       case "unavailable":
         return new ActorUnavailableError(actor, { kind: "killed", message });
       case "died": {
@@ -219,6 +224,54 @@ class Target {
       case "refused":
     }
     return new RaySystemError(`${type} in Ray: ${message}`);
+  }
+}
+
+/** A call that is under way, which `cancel` ends. */
+class PythonCall implements Producer {
+  readonly #caller: Caller;
+  #entry: ObjectEntry | undefined;
+  #isSent = false;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  get id(): string | undefined {
+    return this.#entry?.id;
+  }
+
+  /** Takes the ref of its value, which it returns. */
+  makes(ref: ObjectRef): ObjectRef {
+    this.#entry = entryOf(ref);
+    this.#entry.producer = this;
+    return ref;
+  }
+
+  async send(
+    what: Omit<Extract<ForeignRequest, { kind: "call" }>, "kind" | "callId">,
+  ): Promise<unknown> {
+    const entry = this.#entry;
+    // A call that was cancelled before never runs.
+    if (entry === undefined || entry.outcome !== undefined) return undefined;
+    this.#isSent = true;
+    return ask(this.#caller, { kind: "call", callId: entry.id, ...what });
+  }
+
+  /** Ray does not say when a synchronous method sees it: nobody waits for that here. */
+  cancel(recursive: boolean, force: boolean): void {
+    const entry = this.#entry;
+    if (entry === undefined || entry.outcome !== undefined) return;
+    if (force) {
+      throw new InvalidOptionError(
+        "force",
+        `cancel: force is for tasks; ${entry.label} is a call to an actor, use kill to end the actor`,
+      );
+    }
+    entry.reject(this.#caller.values.describe(new TaskCancelledError(entry.id, entry.label)));
+    if (!this.#isSent) return;
+    // Where the cluster is gone, the call is, too.
+    ask(this.#caller, { kind: "cancel", callId: entry.id, recursive }).catch(() => undefined);
   }
 }
 
