@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python/src")]
 
-pytest.importorskip("ray", reason="Ray is not installed")
+ray = pytest.importorskip("ray", reason="Ray is not installed")
 
-from rayling.on_ray.cluster import Cluster, Node, meets, selector  # noqa: E402
-from rayling.on_ray.gateway import Gateway  # noqa: E402
+from ray._private.runtime_env.working_dir import upload_working_dir_if_needed  # noqa: E402
+
 from rayling.on_ray import serving  # noqa: E402
+from rayling.on_ray.cluster import Cluster, Node, meets, selector  # noqa: E402
+from rayling.on_ray.foreign import Foreign  # noqa: E402
+from rayling.on_ray.gateway import Gateway  # noqa: E402
 from rayling.on_ray.reservations import RefusedError, Reservations  # noqa: E402
+from rayling.wire import values  # noqa: E402
 
 pytestmark = pytest.mark.ray
 
@@ -165,3 +170,202 @@ def test_a_line_that_cannot_be_read_ends_the_gateway_and_the_log_says_so(
 
     asyncio.run(ended())
     assert "a line of the driver cannot be read" in capsys.readouterr().err
+
+
+SHOP = """
+import asyncio, decimal, os, time
+import ray
+
+class Shop:
+    def __init__(self):
+        self.sold = 0
+
+    def sell(self):
+        self.sold += 1
+        return self.sold
+
+    def upto(self, end):
+        for one in range(end):
+            yield one
+
+    def upto_failing(self, end):
+        for one in range(end):
+            yield one
+        raise ValueError("sold out")
+
+    def back(self, text):
+        return eval(text)
+
+    def stop(self):
+        raise StopIteration(5)
+
+    def odd(self):
+        class Odd(Exception):
+            def __init__(self, one, two):
+                super().__init__(one)
+        raise Odd(1, 2)
+
+    def wait(self, path):
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        return self.sold
+
+class Stall:
+    async def upto(self, end):
+        for one in range(end):
+            await asyncio.sleep(0)
+            yield one
+
+    async def wait(self):
+        await asyncio.Event().wait()
+"""
+
+
+class Driver:
+    """What a driver asks of the actors of a real Ray."""
+
+    def __init__(self, folder: str) -> None:
+        self.foreign = Foreign()
+        self.folder = folder
+        self._made = 0
+        self._called = 0
+
+    async def make(self, path: str, **options: Any) -> tuple[str, dict[str, Any]]:
+        self._made += 1
+        actor_id = f"actor-{self._made}"
+        made = {"path": path, "options": {"num_cpus": 0, **options}, "args": NOTHING}
+        given = {"actorId": actor_id, "workingDir": self.folder, **made}
+        return actor_id, await self.foreign.create(given)
+
+    def made(self, path: str, **options: Any) -> str:
+        actor_id, answer = asyncio.run(self.make(path, **options))
+        assert answer == ok(None)
+        return actor_id
+
+    async def find(self, name: str) -> str:
+        actor_id = f"found-{name}"
+        await self.foreign.find({"actorId": actor_id, "name": name})
+        return actor_id
+
+    def call(self, actor_id: str, method: str, *args: Any) -> asyncio.Task[dict[str, Any]]:
+        self._called += 1
+        sent = {"value": [list(args), {}], "buffers": []}
+        given = {"actorId": actor_id, "method": method, "args": sent}
+        return asyncio.ensure_future(self.foreign.call({"callId": str(self._called), **given}))
+
+    async def cancel_last(self) -> dict[str, Any]:
+        return await self.foreign.cancel({"callId": str(self._called), "recursive": True})
+
+
+@pytest.fixture(scope="module")
+def on_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """A driver on a small Ray, with a folder whose modules this process cannot import."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SHOP)
+    (folder / "leaves.py").write_text("import sys\nsys.exit(2)\n")
+    (folder / "breaks.py").write_text("import os\nos._exit(3)\n")
+    there = os.environ.get("RAY_ADDRESS")
+    size = {} if there else {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    ray.init(address=there, namespace="shop", log_to_driver=False, include_dashboard=False, **size)
+    brought = upload_working_dir_if_needed({"working_dir": str(folder)}, include_gitignore=True)
+    yield Driver(brought["working_dir"])
+    ray.shutdown()
+
+
+def ok(value: Any) -> dict[str, Any]:
+    return {"ok": {"value": value, "buffers": []}}
+
+
+def why(answer: dict[str, Any]) -> tuple[str, str]:
+    return answer["failure"]["kind"], answer["failure"]["type"]
+
+
+@pytest.fixture(scope="module")
+def shop(on_ray: Driver) -> str:
+    return on_ray.made("shop:Shop", name="corner")
+
+
+@pytest.fixture(scope="module")
+def stall(on_ray: Driver) -> str:
+    return on_ray.made("shop:Stall")
+
+
+def test_generators_of_classes_that_only_the_cluster_can_import(
+    on_ray: Driver, shop: str, stall: str
+) -> None:
+    async def asked() -> None:
+        # Another session has made it: nothing is known but its name.
+        later = Driver(on_ray.folder)
+        found = await later.find("corner")
+        for one, of in ((on_ray, shop), (later, found)):
+            assert await one.call(of, "upto", 3) == ok([0, 1, 2])
+            assert why(await one.call(of, "upto_failing", 1)) == ("thrown", "ValueError")
+        sold = [later.call(found, "sell") for _ in range(5)]
+        assert await asyncio.gather(*sold) == [ok(count) for count in range(1, 6)]
+        assert await on_ray.call(stall, "upto", 2) == ok([0, 1])
+
+    asyncio.run(asked())
+
+
+def test_what_an_actor_gives_arrives_as_it_is_or_says_why_not(on_ray: Driver, shop: str) -> None:
+    async def asked() -> None:
+        for text in ("{'$': ['i', '5']}", "[{'a': {'$': []}}]", "'$'"):
+            told = await on_ray.call(shop, "back", text)
+            assert values.decode(told["ok"]["value"], []) == eval(text)
+        assert why(await on_ray.call(shop, "stop")) == ("thrown", "StopIteration")
+        odd = await on_ray.call(shop, "odd")
+        assert why(odd) == ("thrown", "UnserializableException")
+        assert "in odd" in odd["failure"]["traceback"]
+        formless = await on_ray.call(shop, "back", "decimal.Decimal(1)")
+        assert why(formless) == ("thrown", "TypeError")
+        assert "what it returned: the value is a Decimal" in formless["failure"]["message"]
+        assert why(await on_ray.call(shop, "__init__")) == ("method", "AttributeError")
+
+    asyncio.run(asked())
+
+
+def test_a_cancelled_call_is_over_and_its_actor_goes_on(
+    on_ray: Driver, shop: str, stall: str, tmp_path: Path
+) -> None:
+    async def asked() -> None:
+        waiting = on_ray.call(stall, "wait")
+        await asyncio.sleep(0)
+        assert await on_ray.cancel_last() == ok(None)
+        assert why(await waiting) == ("cancelled", "TaskCancelledError")
+        before = (await on_ray.call(shop, "sell"))["ok"]["value"]
+        opened = tmp_path / "opened"
+        busy = on_ray.call(shop, "wait", str(opened))
+        behind = on_ray.call(shop, "sell")
+        await asyncio.sleep(0)
+        assert await on_ray.cancel_last() == ok(None)
+        # Ray says so when the call before it has ended. Whether the request was there by then is not
+        # known here, so the call may have run.
+        opened.touch()
+        assert (await busy)["ok"]["value"] == before
+        assert why(await behind) == ("cancelled", "TaskCancelledError")
+        assert (await on_ray.call(shop, "sell"))["ok"]["value"] > before
+        assert await on_ray.cancel_last() == ok(None)
+
+    asyncio.run(asked())
+
+
+def test_a_module_that_ends_its_process_ends_no_other_actor(on_ray: Driver, shop: str) -> None:
+    async def asked() -> None:
+        before = (await on_ray.call(shop, "sell"))["ok"]["value"]
+        _, left = await on_ray.make("leaves:Shop")
+        assert why(left) == ("thrown", "RaylingError")
+        assert "leaves exits when it is imported: SystemExit(2)" in left["failure"]["message"]
+        _, broken = await on_ray.make("breaks:Shop")
+        assert why(broken) == ("died", "ActorDiedError")
+        assert await on_ray.call(shop, "sell") == ok(before + 1)
+        # The next actor has a new maker.
+        [maker] = [one for (_, of), one in on_ray.foreign._makers.items() if of == "shop"]
+        ray.kill(maker)
+        other, made = await on_ray.make("shop:Shop")
+        assert made == ok(None)
+        assert await on_ray.call(other, "sell") == ok(1)
+
+    asyncio.run(asked())
+
+
+NOTHING = {"value": [[], {}], "buffers": []}
