@@ -442,6 +442,8 @@ test.each([
   [{ isolation: [] }],
   [{ isolation: ["docker"] }],
   [{ isolation: "process" }],
+  [{ isolations: ["landlock"] }],
+  [{ memoryLimitMB: 32 }],
 ])("%j is refused", (options) => {
   expect(() => new LocalSandbox(options as object)).toThrow(
     expect.objectContaining({ code: "INVALID_SCORER_OPTION" }),

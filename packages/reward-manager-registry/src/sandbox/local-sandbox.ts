@@ -14,6 +14,8 @@ import {
   SandboxResourceError,
   SandboxUnavailableError,
 } from "../errors.ts";
+import { checkOptionNames } from "../option-names.ts";
+import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
 import { signalOf } from "./confined-child.ts";
 import type { ChildEnd } from "./confined-child.ts";
@@ -48,6 +50,14 @@ export interface LocalSandboxOptions {
    */
   readonly isolation?: readonly SandboxIsolation[];
 }
+
+const optionNames: OptionNames<LocalSandboxOptions> = {
+  maxConcurrent: true,
+  timeoutMs: true,
+  memoryLimitMb: true,
+  maxOutputBytes: true,
+  isolation: true,
+};
 
 /** A program to be run. */
 export interface Program {
@@ -112,6 +122,7 @@ export class LocalSandbox {
 
   /** Throws InvalidScorerOptionError. */
   constructor(options: LocalSandboxOptions = {}) {
+    checkOptionNames(options, optionNames);
     const { maxConcurrent = availableParallelism(), timeoutMs = 10_000 } = options;
     const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20, isolation = isolations } = options;
     this.#permitted = knownIsolations(isolation);
