@@ -4,6 +4,7 @@
  */
 
 import { RewardLoopOptionError } from "../errors.ts";
+import { checkKeys } from "../options/read.ts";
 import { calibrationAt, separationOf } from "./calibration.ts";
 import type { Calibration, LabelledScore, Separation } from "./calibration.ts";
 import type { ScorePair } from "./kappa.ts";
@@ -39,6 +40,15 @@ export interface JudgesReportOptions extends Pick<MatchOptions, "labelOf"> {
   /** The most disagreements in the report. Default 10. */
   readonly mostDisagreements?: number;
 }
+
+const optionNames = {
+  labelOf: true,
+  tolerance: true,
+  scoreThreshold: true,
+  labelThreshold: true,
+  by: true,
+  mostDisagreements: true,
+} as const satisfies Readonly<Record<keyof JudgesReportOptions, true>>;
 
 /** Judges beside each other. */
 export interface JudgesReport {
@@ -124,13 +134,14 @@ export interface JudgeDisagreement {
 const mostSources = 50;
 
 /**
- * Compares judges by their logs. Rejects as readRewardLog, and with RewardLoopOptionError for a
- * field that no record has.
+ * Compares judges by their logs. Rejects as readRewardLog, and with RewardLoopOptionError for an
+ * option that there is not, and a field that no record has.
  */
 export async function judgesReport(
   logs: readonly JudgeLog[],
   options: JudgesReportOptions = {},
 ): Promise<JudgesReport> {
+  checkKeys("judgesReport", options, Object.keys(optionNames));
   const { tolerance = 0.1, scoreThreshold = 0.5, labelThreshold, mostDisagreements = 10 } = options;
   const fields = options.by === undefined ? ["dataSource", "solution"] : [options.by];
   const paths = logs.map(({ path }) => path);

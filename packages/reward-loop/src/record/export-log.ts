@@ -5,6 +5,7 @@
 
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
+import { checkKeys, notAnOption } from "../options/read.ts";
 import { readRewardLog } from "./reward-log-file.ts";
 import { countedRecords } from "./records-with-parts.ts";
 import type { RewardRecord } from "./reward-record.ts";
@@ -61,6 +62,13 @@ export interface ExportLogOptions {
   readonly lines?: "counted" | "all";
 }
 
+const optionNames = {
+  format: true,
+  gzip: true,
+  rowsPerGroup: true,
+  lines: true,
+} as const satisfies Readonly<Record<keyof ExportLogOptions, true>>;
+
 /** The format that a file's name says; Parquet where it says none. */
 export function exportFormatOf(path: string): ExportFormat {
   const [, ending] = /\.(csv|jsonl)(?:\.gz)?$/i.exec(path.toLowerCase()) ?? [];
@@ -69,14 +77,19 @@ export function exportFormatOf(path: string): ExportFormat {
 
 /**
  * Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError:
- * then there is no new Parquet file, and others are not whole.
+ * then there is no new Parquet file, and others are not whole. Rejects with RewardLoopOptionError
+ * for an option, before there is a file.
  */
 export async function exportRewardLog(
   log: string,
   path: string,
   options: ExportLogOptions = {},
 ): Promise<number> {
+  checkKeys("exportRewardLog", options, Object.keys(optionNames));
   const { rowsPerGroup = 10_000, lines = "counted", format = exportFormatOf(path) } = options;
+  if (!["all", "counted"].includes(lines)) notAnOption("lines", "counted or all", lines);
+  if (!["parquet", "csv", "jsonl"].includes(format))
+    notAnOption("format", "parquet, csv or jsonl", format);
   const records = lines === "all" ? readRewardLog(log) : countedRecords(log, "counted");
   if (format === "parquet") return writeParquet(path, rowsOf(records), { columns, rowsPerGroup });
   const { gzip = path.endsWith(".gz") } = options;

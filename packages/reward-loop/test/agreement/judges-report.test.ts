@@ -1,9 +1,14 @@
 /** Judges beside each other, from their logs. */
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { judgesReport, RewardLog, RewardLoopOptionError } from "@rayling/reward-loop";
+import {
+  exportRewardLog,
+  judgesReport,
+  RewardLog,
+  RewardLoopOptionError,
+} from "@rayling/reward-loop";
 import type { JudgeLog, SampleOutcome } from "@rayling/reward-loop";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 
@@ -146,4 +151,23 @@ test("labels may come from elsewhere, and a field that no record has is refused"
   const wrong = await judgesReport([log], { by: "dataset" }).catch((error: unknown) => error);
   expect(wrong).toBeInstanceOf(RewardLoopOptionError);
   expect(wrong).toMatchObject({ option: "by", value: "dataset" });
+});
+
+test("a report and an export have no other options than they say, and no file is touched", async () => {
+  const { name, path } = await logOf("judge", [{ text: "a", score: 1 }]);
+  await expect(judgesReport([{ name, path }], { tolernce: 1 } as never)).rejects.toMatchObject({
+    name: "RewardLoopOptionError",
+    option: "judgesReport.tolernce",
+    expected: expect.stringContaining("tolerance"),
+  });
+  const wrong = [
+    [{ line: "all" }, "exportRewardLog.line"],
+    [{ lines: "ALL" }, "lines"],
+    [{ format: "tsv" }, "format"],
+  ] as const;
+  for (const [options, option] of wrong) {
+    const exporting = exportRewardLog(path, join(folder, "log.csv"), options as never);
+    await expect(exporting).rejects.toMatchObject({ name: "RewardLoopOptionError", option });
+  }
+  expect(await readdir(folder)).toEqual(["judge.jsonl"]);
 });
