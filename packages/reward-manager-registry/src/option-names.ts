@@ -10,7 +10,7 @@ import { isRecord } from "./values/records.ts";
 /** Names of all options of a function. */
 export type OptionNames<Options> = { readonly [Name in keyof Required<Options>]: true };
 
-/** What is wrong with options, in the words of an error about one of them. */
+/** A mistake in options, in the words of an error about one of them. */
 export interface OptionProblem {
   readonly option: string;
   readonly expected: string;

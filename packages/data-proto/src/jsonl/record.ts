@@ -5,8 +5,8 @@
  * NaN and infinities are refused, not written as null: in a reward log null means "no score", so a
  * silent null would turn a numeric failure into a missing sample. The writer of the record decides
  * what replaces them. So are an invalid Date, and any other value whose toJSON says null. Typed
- * arrays become arrays of numbers. Values that JSON.stringify drops by rule (undefined and functions
- * in objects) are dropped.
+ * arrays become arrays of numbers. Values that JSON.stringify drops by rule (undefined and
+ * functions in objects) are dropped.
  */
 import { describe, JsonlError } from "../errors.ts";
 import { reasonOf } from "../shared/file-problem.ts";
@@ -46,7 +46,7 @@ function stringify(record: unknown, path: string): string | undefined {
       throw badValue(path, `${place()} is ${value}, which JSON cannot represent`);
     if (typeof value === "bigint")
       throw badValue(path, `${place()} is a bigint, which JSON cannot represent`);
-    // What says null of itself, as an invalid Date does, is no missing value.
+    // A value that says null of itself, as an invalid Date does, is no missing one.
     const given: unknown = value === null ? Reflect.get(Object(this), key) : null;
     if (typeof given === "object" && given !== null)
       throw badValue(path, `${place()} is ${shown(given)}, which JSON would write as null`);

@@ -59,7 +59,10 @@ const ROUTES: Readonly<Record<string, ScorerName>> = {
   searchR1_bamboogle: "search_r1_like_qa_em",
 };
 
-/** Throws UnknownDataSourceError, InvalidScorerOptionError. Names are case sensitive; the one prefix is "aime". */
+/**
+ * Throws UnknownDataSourceError, InvalidScorerOptionError. Names are case sensitive; the one prefix
+ * is "aime".
+ */
 export function routeDataSource(dataSource: string, settings: RouteSettings = {}): ScorerRoute {
   checkOptionNames(settings, { sandboxFusionUrl: true });
   const scorer = findScorer(dataSource);
