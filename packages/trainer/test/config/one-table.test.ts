@@ -58,7 +58,7 @@ test.each<[string, readonly string[]]>([
   // What must be given has no default to come from the table.
   ["settings/program-options.ts", ["maxResponseLength"]],
   // What follows from several of them: null is another option, the batch, or the schedule; the
-  // bypass has a loss of its own.
+  // bypass has a loss of its own; folders are those of the directory in which the run begins.
   [
     "settings/read-settings.ts",
     [
@@ -73,11 +73,13 @@ test.each<[string, readonly string[]]>([
       "numWarmupBatches",
       "overlapValidation",
       "resumePath",
+      "rolloutDataDir",
       "saveFreq",
       "trainBatchSize",
       "useKlInReward",
       "useKlLoss",
       "valBeforeTrain",
+      "validationDataDir",
     ],
   ],
   // Their use: one checkpoint holds actor and critic, the bound of rewards is shared by the

@@ -86,16 +86,6 @@ export function addServeCommand(
       [],
     )
     .option(
-      "--record <path>",
-      "reward log: every outcome is written there before it is answered, and after a restart keys are known again, and what was spent counts against --budget",
-      filePath,
-    )
-    .option(
-      "--keep-stale",
-      "with --record: keys keep the answers that another version of the reward functions gave, beside the new ones",
-      false,
-    )
-    .option(
       "--on-invalid <fail|null|number>",
       "what OpenRLHF, slime and NeMo-Gym are sent for a sample that could not be scored: an HTTP error, no score, or that score",
       onInvalid,
@@ -112,13 +102,27 @@ export function addServeCommand(
       300,
     )
     .option("--no-request-log", "write no line for each request");
-  addRewardFlags(addFormatFlag(addLimitFlags(command)), "server")
+  addRewardFlags(addFormatFlag(addLimitFlags(addRecordFlags(command))), "server")
     .allowExcessArguments(false)
     .addHelpText("after", help)
     .action(async (flags: Flags, self: Command) => {
       if (self.getOptionValueSource("failAbove") === "cli") throw new CliError(2, ofRuns);
       await run(readServeOptions(flags));
     });
+}
+
+function addRecordFlags(command: Command): Command {
+  return command
+    .option(
+      "--record <path>",
+      "reward log: every outcome is written there before it is answered, and after a restart keys are known again, and what was spent counts against --budget",
+      filePath,
+    )
+    .option(
+      "--keep-stale",
+      "with --record: keys keep the answers that another version of the reward functions gave, beside the new ones",
+      false,
+    );
 }
 
 function addLimitFlags(command: Command): Command {
