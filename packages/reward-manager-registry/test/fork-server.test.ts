@@ -25,18 +25,25 @@ const folders = (): Promise<string[]> => readdir(temporary);
 const run = (sandbox: LocalSandbox, code: string, stdin = ""): Promise<ProgramEnd> =>
   sandbox.run({ language: "python", code, stdin });
 
-/** The id that the process from which it was forked has for the program. */
-const parent = "import os\nprint(os.getppid())";
+/** Those in which there is a process: a new one has a folder of its own. */
+const kept = async (): Promise<string> => (await folders()).toSorted().join();
 
 describe.each(await isolationsHere())("by %s", (isolation: SandboxIsolation) => {
   test("programs come from one process, one after the other, and share nothing", async () => {
     await using sandbox = new LocalSandbox({ isolation: [isolation], maxConcurrent: 1 });
-    const first = await run(sandbox, `${parent}\nimport sys\nsys.modules['os'].mine = 1`);
-    const code = `${parent}\nimport sys\nprint(hasattr(os, 'mine'), sys.stdin.read())`;
+    const begun = await run(sandbox, "import sys\nsys.modules['os'].mine = 1\nprint('its answer')");
+    const [first, one] = [begun.stdout, await kept()];
+    const code = "import os, sys\nprint(hasattr(os, 'mine'), sys.stdin.read())";
     const second = await run(sandbox, code, "its own");
-    expect(second.stdout).toBe(`${first.stdout}False its own\n`);
+    expect([first, second.stdout]).toEqual(["its answer\n", "False its own\n"]);
     const random = "import random\nprint(random.random())";
     expect((await run(sandbox, random)).stdout).not.toBe((await run(sandbox, random)).stdout);
+    const times = "import os\nprint(os.stat('.').st_mtime_ns)\nos.utime('.', ns=(1, 1))";
+    expect((await run(sandbox, times)).stdout).toBe((await run(sandbox, times)).stdout);
+    // No answer of another one is in its memory, but for this text, which is written otherwise.
+    const look = `import gc\nprint([one for one in gc.get_objects() if isinstance(one, (bytes, list)) and b'its' + b' answer' in (one if isinstance(one, bytes) else b'')])`;
+    expect((await run(sandbox, look)).stdout).toBe("[]\n");
+    expect(await kept()).toBe(one);
   });
 
   test("where a program leaves a file, a mode or a folder behind, the next one gets another process", async () => {
@@ -57,13 +64,20 @@ describe.each(await isolationsHere())("by %s", (isolation: SandboxIsolation) => 
     const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 1_000 };
     await using sandbox = new LocalSandbox(options);
     const code = "import time\nprint('begun', flush=True)\ntime.sleep(1000)";
-    const [before, late, after] = [
-      await run(sandbox, parent),
-      await run(sandbox, code),
-      await run(sandbox, parent),
-    ];
+    await run(sandbox, "print(1)");
+    const before = await kept();
+    const late = await run(sandbox, code);
     expect(late).toMatchObject({ status: "timeout", stdout: "begun\n", signal: "SIGKILL" });
-    expect(after.stdout).toBe(before.stdout);
+    expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
+    expect(await kept()).toBe(before);
+  });
+
+  test("one that goes on without its outputs is ended in time, and what it wrote is heard", async () => {
+    const options = { isolation: [isolation], maxConcurrent: 1, timeoutMs: 1_000 };
+    await using sandbox = new LocalSandbox(options);
+    const code =
+      "import os, time\nos.write(1, b'x')\nfor fd in (1, 2, 3): os.close(fd)\ntime.sleep(1000)";
+    expect(await run(sandbox, code)).toMatchObject({ status: "timeout", stdout: "x" });
   });
 
   test("each has the processor for so long, however long those before it took", async () => {
@@ -95,12 +109,14 @@ test("programs that use numpy come from a process that has loaded it, with a sta
   await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
   const found = await run(sandbox, "import numpy");
   skip(found.exitCode !== 0, "there is no numpy");
-  const loaded = "import sys, os\nprint('num' + 'py' in sys.modules, os.getppid())";
-  const named = await run(sandbox, `${loaded} # numpy`);
-  expect(named.stdout).toMatch(/^True /);
-  const [without, again] = [await run(sandbox, loaded), await run(sandbox, `${loaded} # np`)];
-  expect(without.stdout).toMatch(/^False /);
-  expect(again.stdout).toBe(named.stdout);
+  const loaded = "import sys\nprint('num' + 'py' in sys.modules)";
+  expect((await run(sandbox, `${loaded} # numpy`)).stdout).toBe("True\n");
+  const before = await kept();
+  expect((await run(sandbox, `${loaded} # np`)).stdout).toBe("True\n");
+  expect(await kept()).toBe(before);
+  expect((await run(sandbox, loaded)).stdout).toBe("False\n");
+  // One at a time, whatever it has loaded.
+  expect((await folders()).length).toBe(1);
   const random = "print(np.random.rand())";
   expect((await run(sandbox, random)).stdout).not.toBe((await run(sandbox, random)).stdout);
 });
@@ -113,9 +129,47 @@ const programs = {
     "import builtins, functools\nbuiltins.kept = functools.partial(print, 'a', end='', file=open(1, 'w'))\nkept()",
   "what runs at the end":
     "import atexit, sys, io\nsys.stdout = io.StringIO()\nprint('a', end='')\natexit.register(lambda: sys.__stdout__.write(sys.stdout.getvalue()))",
-  "an object that goes": "class A:\n  def __del__(self): print('a', end='')\nkept = A()",
+  "an object that goes, by a name of the program":
+    "import os\ntext = b'a'\nclass A:\n  def __del__(self): os.write(1, text)\nkept = A()",
+  "a generator that ends, by a name of the program":
+    "text = 'a'\ndef f():\n  try: yield\n  finally: print(text, end='')\ngen = f()\nnext(gen)",
+  "an output of its own, which writes when it is flushed": `
+import os, sys
+class Out:
+  def __init__(self): self.parts = []
+  def write(self, text): self.parts.append(text)
+  def flush(self): os.write(1, ''.join(self.parts).encode()); self.parts.clear()
+sys.stdout = Out()
+print('a', end='')`,
+  "the fast output of competitions": `
+import os, sys
+from io import BytesIO, IOBase
+class FastIO(IOBase):
+  def __init__(self, file):
+    self._fd = file.fileno()
+    self.buffer = BytesIO()
+    self.write = self.buffer.write
+  def flush(self):
+    os.write(self._fd, self.buffer.getvalue())
+    self.buffer.truncate(0), self.buffer.seek(0)
+class IOWrapper(IOBase):
+  def __init__(self, file):
+    self.buffer = FastIO(file)
+    self.flush = self.buffer.flush
+    self.write = lambda text: self.buffer.write(text.encode('ascii'))
+sys.stdout = IOWrapper(sys.stdout)
+print('a', end='')`,
   "a thread":
     "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('a', end=''))).start()",
+  "a thread that is not waited for": `
+import threading, time
+def work():
+  while True:
+    try: text
+    except NameError: print('BROKEN')
+text = 'a'
+threading.Thread(target=work, daemon=True).start()
+print(text, end='')`,
 };
 
 test.for(Object.entries(programs))("all that it wrote is heard: by %s", async ([, code]) => {
@@ -142,15 +196,40 @@ function ofPython(root: number): number[] {
   return below(root);
 }
 
-test("where the process is killed, so is the program, and the next one runs", async () => {
+test("where the process is killed, nothing is said of a program, and the next one runs", async () => {
   await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
-  const lost = run(sandbox, "import time\nprint('begun', flush=True)\ntime.sleep(1000)");
-  const servers = (): number[] => ofPython(process.pid);
-  // It, and the program.
-  await expect.poll(() => servers().length).toBe(2);
-  process.kill(Math.min(...servers()), "SIGKILL");
-  expect(await lost).toMatchObject({ status: "finished", signal: "SIGKILL", exitCode: null });
+  const lost = run(sandbox, "import time\ntime.sleep(1000)");
+  // It, what collects, and the program.
+  await expect.poll(() => ofPython(process.pid).length).toBe(3);
+  process.kill(Math.min(...ofPython(process.pid)), "SIGKILL");
+  await expect(lost).rejects.toMatchObject({ code: "SANDBOX_RESOURCE" });
   expect((await run(sandbox, "print(1)")).stdout).toBe("1\n");
+  // While nobody needs it.
+  for (const pid of ofPython(process.pid)) process.kill(pid, "SIGKILL");
+  expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
+});
+
+test("where its files are gone, another process takes its place", async () => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  for (const gone of ["code/confinement.json", ""]) {
+    await run(sandbox, "print(1)");
+    const [folder = ""] = await folders();
+    await rm(join(temporary, folder, gone), { recursive: true });
+    expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
+  }
+});
+
+test("limits of output are of what they say, and may be any number", async () => {
+  await using sandbox = new LocalSandbox({ maxOutputBytes: 65_536 });
+  const errors = await run(sandbox, "import sys\nsys.stderr.write('y' * 100_000)\nprint(1)");
+  expect(errors).toMatchObject({ status: "finished", stdout: "1\n" });
+  for (const maxOutputBytes of [1000.5, Number.MAX_VALUE]) {
+    await using other = new LocalSandbox({ maxOutputBytes });
+    expect((await run(other, "print(1)")).stdout).toBe("1\n");
+  }
+  await using large = new LocalSandbox({ maxOutputBytes: 64 << 20, memoryLimitMb: 48 });
+  const much = await run(large, "for _ in range(40): print('x' * (1 << 20), end='')");
+  expect([much.status, much.stdout.length]).toEqual(["finished", 40 << 20]);
 });
 
 test("programs that nobody waits for are ended, and what they were run in is removed", async () => {

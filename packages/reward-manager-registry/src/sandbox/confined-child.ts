@@ -31,8 +31,8 @@ export interface ChildRequest {
   readonly wallMs: number | undefined;
   /** Its folder, which is removed where this process ends before it. */
   readonly folder: string;
-  /** The limit of writable memory. Only Linux enforces it. */
-  readonly dataMb: number;
+  /** The limit of writable memory; undefined: as above. Only Linux enforces it. */
+  readonly dataMb: number | undefined;
   /** The limit of address space, shared mappings included; undefined: no limit. */
   readonly addressMb: number | undefined;
   /** The limit of its standard output. Its standard error is cut at 64 KiB. */
@@ -93,8 +93,9 @@ limit() {
   echo "the shell sets no ulimit $1 of $2" >&2
   exit 125
 }
-limit -c 0; limit -f "$2"; limit -n 256; limit -d "$3"
+limit -c 0; limit -f "$2"; limit -n 256
 [ "$1" = 0 ] || limit -t "$1"
+[ "$3" = 0 ] || limit -d "$3"
 [ "$4" = 0 ] || limit -v "$4"
 folder=$5
 shift 5
@@ -105,7 +106,7 @@ exec "$@" 4<&-`;
  * Runs a child. Rejects with the error of a shell that cannot start, and with the signal's reason.
  */
 export function runConfined(request: ChildRequest): Promise<ChildEnd> {
-  const { command, cwd, env, cpuSeconds = 0, dataMb, addressMb = 0 } = request;
+  const { command, cwd, env, cpuSeconds = 0, dataMb = 0, addressMb = 0 } = request;
   const { filterPath, folder, signal } = request;
   signal?.throwIfAborted();
   const limits = [cpuSeconds, fileBlocks, dataMb * 1024, addressMb * 1024].map(String);

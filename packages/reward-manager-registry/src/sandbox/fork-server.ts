@@ -2,13 +2,13 @@
  * A process that forks a process for each program of Python (language/python-fork-server.ts), in a
  * folder and behind walls of its own, as those of one program are. It runs one program at a time.
  * A few of them are kept for the programs to come; one that a program left something behind in, or
- * that had to be ended, is replaced.
+ * that failed, is replaced.
  */
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { SandboxResourceError } from "../errors.ts";
+import { SandboxResourceError, SandboxUnavailableError } from "../errors.ts";
 import { atMost, signalOf } from "./confined-child.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
 import {
@@ -42,6 +42,8 @@ const idleMs = 10_000;
 
 /** The first line of an answer; the outputs follow. */
 interface AnswerHead {
+  /** Why no program ran; undefined: one did. */
+  readonly problem?: string;
   /** The exit code, or the negative number of the signal that ended it. */
   readonly code: number;
   readonly ms: number;
@@ -62,8 +64,8 @@ interface Connection {
 /** Why it was ended. */
 class Ended extends Error {}
 
-function notBegun(what: string): SandboxResourceError {
-  return new SandboxResourceError(`the process that programs are forked from ${what}`);
+function failed(how: string): SandboxResourceError {
+  return new SandboxResourceError(`the process that programs are forked from ${how}`);
 }
 
 class ForkServer {
@@ -73,7 +75,7 @@ class ForkServer {
   readonly #connected = Promise.withResolvers<Connection>();
   readonly #ended: Promise<ChildEnd>;
   /** The program that runs. */
-  #running: PromiseWithResolvers<Answer | ChildEnd> | undefined;
+  #running: PromiseWithResolvers<Answer> | undefined;
   #isUsable = true;
   /** Does nothing until there is a process. */
   #hold: Hold = () => undefined;
@@ -81,9 +83,9 @@ class ForkServer {
   constructor(walls: Walls, hasNumpy: boolean) {
     this.hasNumpy = hasNumpy;
     this.#walls = walls;
-    const { maxOutputBytes } = walls.limits;
+    const { maxOutputBytes, memoryLimitMb } = walls.limits;
     const cpuSeconds = cpuSecondsOf(walls.limits);
-    const part = { kind: "forks", maxOutputBytes, cpuSeconds, hasNumpy } as const;
+    const part = { kind: "forks", maxOutputBytes, memoryLimitMb, cpuSeconds, hasNumpy } as const;
     let connection: Connection | undefined;
     const answers = new Answers((answer) => {
       // The first one says that it has begun.
@@ -91,11 +93,6 @@ class ForkServer {
       else this.#connected.resolve(connection);
       connection = undefined;
     });
-    const late = (): void =>
-      this.#stop.abort(notBegun(`has not begun within ${beginTimeoutMs / 1000} s`));
-    const timer = setTimeout(late, beginTimeoutMs);
-    const begun = (): void => clearTimeout(timer);
-    this.#connected.promise.then(begun, begun);
     this.#ended = runProgram({
       ...walls,
       language: "python",
@@ -109,19 +106,25 @@ class ForkServer {
         this.#hold = hold;
         connection = { channel, folder };
       },
-    }).finally(() => {
-      this.#isUsable = false;
     });
-    this.#ended.then(
-      (end) => {
-        this.#connected.reject(notBegun(`was ended by ${end.signal ?? `code ${end.exitCode}`}`));
-        this.#running?.resolve(lost(end));
-      },
-      (error: unknown) => {
-        this.#connected.reject(error);
-        this.#running?.reject(error);
-      },
-    );
+    this.#watch();
+  }
+
+  #watch(): void {
+    const late = (): void =>
+      this.#stop.abort(failed(`has not begun within ${beginTimeoutMs / 1000} s`));
+    const timer = setTimeout(late, beginTimeoutMs);
+    const begun = (): void => clearTimeout(timer);
+    this.#connected.promise.then(begun, begun);
+    const over = (error: unknown): void => {
+      this.#isUsable = false;
+      this.#connected.reject(error);
+      this.#running?.reject(error);
+    };
+    // The kernel ends it where memory is short.
+    const lost = ({ signal, exitCode, stderr }: ChildEnd): void =>
+      over(failed(`has ended by ${signal ?? `code ${exitCode}`} ${stderr.slice(-300)}`.trim()));
+    this.#ended.then(lost, over);
   }
 
   /** Whether it can run another program. */
@@ -137,7 +140,7 @@ class ForkServer {
     await this.#ended.catch(() => undefined);
   }
 
-  /** Rejects as runProgram does. */
+  /** Rejects as runProgram does; it runs no other program then. */
   async run(run: ForkedRun): Promise<ChildEnd> {
     const { signal } = run;
     signal?.throwIfAborted();
@@ -146,6 +149,7 @@ class ForkServer {
     try {
       return await this.#run(run);
     } catch (error) {
+      this.#isUsable = false;
       signal?.throwIfAborted();
       throw error;
     } finally {
@@ -154,7 +158,7 @@ class ForkServer {
   }
 
   async #run({ code, stdin, functionName }: ForkedRun): Promise<ChildEnd> {
-    const running = Promise.withResolvers<Answer | ChildEnd>();
+    const running = Promise.withResolvers<Answer>();
     running.promise.catch(() => undefined);
     this.#running = running;
     const { channel, folder } = await this.#connected.promise;
@@ -170,7 +174,7 @@ class ForkServer {
     }
   }
 
-  async #endOf(answered: Promise<Answer | ChildEnd>, channel: Duplex): Promise<ChildEnd> {
+  async #endOf(answered: Promise<Answer>, channel: Duplex): Promise<ChildEnd> {
     const startedAt = performance.now();
     let isOver = false;
     let isLate = false;
@@ -185,8 +189,7 @@ class ForkServer {
     // An answer that came while this thread was busy is read before the program counts as late.
     timer = setTimeout(() => void setImmediate(late), atMost(wallMsOf(this.#walls.limits)));
     try {
-      const answer = await answered;
-      return "reason" in answer ? answer : this.#endBy(answer, isLate);
+      return this.#endBy(await answered, isLate);
     } catch (error) {
       if (!isLate || !(error instanceof Ended)) throw error;
       return { ...killed, reason: "timeout", durationMs: performance.now() - startedAt };
@@ -196,15 +199,16 @@ class ForkServer {
     }
   }
 
-  #endBy({ code, ms, isTooMuch, isClean, outputs }: Answer, isLate: boolean): ChildEnd {
+  #endBy(answer: Answer, isLate: boolean): ChildEnd {
+    const { problem, code, ms, isTooMuch, isClean, outputs } = answer;
+    if (problem !== undefined) throw failed(`cannot fork: ${problem}`);
     if (!isClean) this.#isUsable = false;
     const [stdout = "", stderr = "", reported = "", reached = ""] = outputs;
-    const how = {
-      exitCode: code < 0 ? null : code,
-      signal: code < 0 ? (signalOf(-code) ?? null) : null,
-    };
-    const isKilled = how.signal === "SIGKILL";
-    const ended = isLate && isKilled ? "timeout" : "ended";
+    const how =
+      code < 0
+        ? { exitCode: null, signal: signalOf(-code) ?? null }
+        : { exitCode: code, signal: null };
+    const ended = isLate && how.signal === "SIGKILL" ? "timeout" : "ended";
     const reason = isTooMuch ? "output-limit" : ended;
     const end: ChildEnd = { reason, ...how, stdout, stderr, reached, reported, durationMs: ms };
     if (reason !== "ended" || reached !== "") return end;
@@ -219,6 +223,7 @@ async function writeAll(folder: string, files: Readonly<Record<string, string>>)
   });
 }
 
+/** The end of a program that had to be ended with its server. */
 const killed: Omit<ChildEnd, "reason" | "durationMs"> = {
   exitCode: null,
   signal: "SIGKILL",
@@ -227,11 +232,6 @@ const killed: Omit<ChildEnd, "reason" | "durationMs"> = {
   reached: "ready",
   reported: "",
 };
-
-/** The end of a program whose server ended with it: the kernel does so where memory is short. */
-function lost({ stderr, durationMs }: ChildEnd): ChildEnd {
-  return { ...killed, reason: "ended", stderr, durationMs };
-}
 
 /** Reads its answers, one after the other. */
 class Answers {
@@ -271,46 +271,78 @@ class Answers {
 
 /** The servers of one sandbox. */
 export class ForkServers {
+  readonly #most: number;
   /** With the timer after which each is ended; the last one was used last. */
   readonly #idle: Map<ForkServer, NodeJS.Timeout> = new Map();
+  /** How many there are, with those that run a program. */
+  #count = 0;
 
-  /** Rejects as runProgram does. */
+  /** @param most so many are kept at most */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /**
+   * Rejects as runProgram does. A server that has run programs and fails before this one is one that
+   * was lost or damaged since: the program runs on a new one.
+   */
   async run(walls: Walls, run: ForkedRun): Promise<ChildEnd> {
     // A program that does not use it has its memory for itself.
     const hasNumpy = /\b(?:numpy|np)\b/.test(run.code);
-    const server = this.#take(hasNumpy) ?? new ForkServer(walls, hasNumpy);
+    const kept = this.#take(hasNumpy);
+    if (kept === undefined) return this.#runOn(await this.#start(walls, hasNumpy), run);
     try {
-      return await server.run(run);
-    } finally {
-      if (server.isUsable) this.#keep(server);
-      else await server.end();
+      return await this.#runOn(kept, run);
+    } catch (error) {
+      const isOfServer =
+        error instanceof SandboxResourceError || error instanceof SandboxUnavailableError;
+      if (!isOfServer) throw error;
+      return this.#runOn(await this.#start(walls, hasNumpy), run);
     }
   }
 
   /** Ends those that nobody needs now. */
   async close(): Promise<void> {
-    const all = [...this.#idle.keys()];
-    for (const timer of this.#idle.values()) clearTimeout(timer);
-    this.#idle.clear();
-    await Promise.all(all.map((server) => server.end()));
+    await Promise.all([...this.#idle.keys()].map((server) => this.#end(server)));
+  }
+
+  async #runOn(server: ForkServer, run: ForkedRun): Promise<ChildEnd> {
+    try {
+      return await server.run(run);
+    } finally {
+      if (server.isUsable) this.#keep(server);
+      else await this.#end(server);
+    }
+  }
+
+  async #start(walls: Walls, hasNumpy: boolean): Promise<ForkServer> {
+    const [unused] = this.#idle.keys();
+    // One of the other kind.
+    if (this.#count >= this.#most && unused !== undefined) await this.#end(unused);
+    this.#count += 1;
+    return new ForkServer(walls, hasNumpy);
   }
 
   #take(hasNumpy: boolean): ForkServer | undefined {
     for (const [server, timer] of [...this.#idle].toReversed()) {
-      if (server.hasNumpy !== hasNumpy) continue;
+      if (server.hasNumpy !== hasNumpy || !server.isUsable) continue;
       clearTimeout(timer);
       this.#idle.delete(server);
-      if (server.isUsable) return server;
+      return server;
     }
     return undefined;
   }
 
   #keep(server: ForkServer): void {
-    const timer = setTimeout(() => {
-      this.#idle.delete(server);
-      void server.end();
-    }, idleMs);
+    const timer = setTimeout(() => void this.#end(server), idleMs);
     timer.unref();
     this.#idle.set(server, timer);
+  }
+
+  async #end(server: ForkServer): Promise<void> {
+    clearTimeout(this.#idle.get(server));
+    this.#idle.delete(server);
+    this.#count -= 1;
+    await server.end();
   }
 }

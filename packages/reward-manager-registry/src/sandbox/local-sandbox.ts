@@ -117,7 +117,7 @@ export class LocalSandbox {
   readonly #permitted: readonly SandboxIsolation[];
   readonly #turns: Turns;
   readonly #limits: RunLimits;
-  readonly #servers = new ForkServers();
+  readonly #servers: ForkServers;
   #choice: Promise<Choice> | undefined;
 
   /** Throws InvalidScorerOptionError. */
@@ -127,6 +127,7 @@ export class LocalSandbox {
     const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20, isolation = isolations } = options;
     this.#permitted = knownIsolations(isolation);
     this.#turns = new Turns(wholeFrom1("maxConcurrent", maxConcurrent));
+    this.#servers = new ForkServers(maxConcurrent);
     this.#limits = {
       timeoutMs: positive("timeoutMs", timeoutMs),
       memoryLimitMb: Math.ceil(positive("memoryLimitMb", memoryLimitMb, mostMemoryMb)),

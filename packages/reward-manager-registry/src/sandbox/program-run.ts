@@ -96,7 +96,7 @@ async function runPrepared(
     stdinPath: at("code/stdin.txt"),
     cpuSeconds: isServer ? undefined : cpuSecondsOf(limits),
     wallMs: isServer ? undefined : wallMsOf(limits),
-    dataMb: memoryLimitMb + ownMb,
+    dataMb: isServer ? undefined : memoryLimitMb + ownMb,
     // The filter refuses what this limit prevents, and address space exceeds memory: libraries take
     // gigabytes of it.
     addressMb: mappedMb === undefined || hasFilter ? undefined : memoryLimitMb + ownMb + mappedMb,
@@ -184,7 +184,8 @@ export async function throwIfDiskIsFull(
 ): Promise<void> {
   const { scratch } = isolation.places(folder);
   if (reason !== "ended" || exitCode === 0 || !scratch.startsWith(folder)) return;
-  const { bavail, bsize } = await statfs(folder);
+  // The folder of a process that was ended is gone.
+  const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: leastRoom, bsize: 1 }));
   if (bavail * bsize >= leastRoom) return;
   throw new SandboxResourceError(`the disk of ${tmpdir()} is full, and the program failed`);
 }

@@ -31,6 +31,7 @@ export interface ForksPart {
   readonly kind: "forks";
   readonly maxOutputBytes: number;
   readonly cpuSeconds: number;
+  readonly memoryLimitMb: number;
   /** Whether numpy is loaded for all programs. */
   readonly hasNumpy: boolean;
 }
@@ -61,6 +62,9 @@ interface Python {
   readonly executable: string;
   readonly readable: readonly string[];
 }
+
+/** The memory that Python itself takes. */
+const pythonMb = 32;
 
 /** `-B`: Python writes no bytecode, so its own modules stay unchanged. */
 const pythonFlags = ["-I", "-B", "-X", "utf8"] as const;
@@ -112,7 +116,7 @@ export class Runtimes {
       command: [executable, ...pythonFlags, runner, ...argumentsOf(part)],
       view,
       isFiltered: confinement.filter !== undefined,
-      ownMb: 32,
+      ownMb: pythonMb,
       // Measured with Python 3.11 and numpy: 50 MB.
       mappedMb: 128,
     };
@@ -198,13 +202,17 @@ function argumentsOf(part: ProgramPart): string[] {
     case "function":
       return ["function", part.name];
     case "forks":
-      return [
-        "serve",
-        ...[part.maxOutputBytes, part.cpuSeconds, Number(part.hasNumpy)].map(String),
-      ];
+      return ["serve", ...numbersOf(part).map((one) => BigInt(one).toString())];
     default:
       return [part.kind];
   }
+}
+
+/** Python reads no other numbers than whole ones. */
+function numbersOf(part: ForksPart): number[] {
+  const { maxOutputBytes, cpuSeconds, memoryLimitMb, hasNumpy } = part;
+  const bytes = Math.min(Math.floor(maxOutputBytes), 2 ** 52);
+  return [bytes, cpuSeconds, (memoryLimitMb + pythonMb) * 2 ** 20, Number(hasNumpy)];
 }
 
 function javascriptParts(code: string, part: ProgramPart): { main: string; program: string } {

@@ -23,6 +23,7 @@ interface Architecture {
   /** The column of `refused`. */
   readonly column: 1 | 2;
   readonly clone: number;
+  readonly fcntl: number;
   readonly ioctl: number;
   readonly mmap: number;
   readonly prlimit: number;
@@ -41,15 +42,19 @@ const refused = {
     "name_to_handle_at 303 264, open_by_handle_at 304 265, fanotify_init 300 262, quotactl 179 60, quotactl_fd 443 443",
     "swapon 167 224, swapoff 168 225, reboot 169 142, kexec_load 246 104, kexec_file_load 320 294, acct 163 89, syslog 103 116, vhangup 153 58",
     "init_module 175 105, finit_module 313 273, delete_module 176 106, clock_settime 227 112, clock_adjtime 305 266, adjtimex 159 171",
+    "setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, setxattrat 463 463",
     "setpgid 109 154, setsid 112 157, settimeofday 164 170, sethostname 170 161, setdomainname 171 162, personality 135 92, iopl 172 -, ioperm 173 -, modify_ldt 154 -",
   ],
   /** Refused in addition where other processes are visible. */
-  signals: ["kill 62 129, tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240"],
+  others: [
+    "kill 62 129, tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, setpriority 141 140, ioprio_set 251 30",
+    "sched_setparam 142 118, sched_setscheduler 144 119, sched_setaffinity 203 122, sched_setattr 314 274",
+  ],
   /** Refused in addition where the user's files are visible. */
   files: [
     "chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452",
     "chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88",
-    "setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, removexattrat 466 466",
+    "removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, removexattrat 466 466",
   ],
 } as const;
 
@@ -62,6 +67,7 @@ const architectures: Partial<Record<NodeJS.Architecture, Architecture>> = {
     audit: 0xc000003e,
     column: 1,
     clone: 56,
+    fcntl: 72,
     ioctl: 16,
     mmap: 9,
     prlimit: 302,
@@ -71,6 +77,7 @@ const architectures: Partial<Record<NodeJS.Architecture, Architecture>> = {
     audit: 0xc00000b7,
     column: 2,
     clone: 220,
+    fcntl: 25,
     ioctl: 29,
     mmap: 222,
     prlimit: 261,
@@ -97,8 +104,13 @@ const cloneThread = 0x00010000;
  * mappings of /dev/zero are uncounted, too, but no isolation lets a program open it.
  */
 const [sharedAnonymous, growsDown] = [0x21, 0x100];
-/** TIOCSTI and TIOCLINUX type into a terminal as its user would. */
-const typing = [0x5412, 0x541c] as const;
+/**
+ * TIOCSTI and TIOCLINUX type into a terminal as its user would; FIOSETOWN and SIOCSPGRP name who
+ * gets signals of a file; FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR change what a folder does.
+ */
+const refusedIoctls = [0x5412, 0x541c, 0x8901, 0x8902, 0x40086602, 0x401c5820] as const;
+/** F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others, by a file. */
+const refusedFcntls = [8, 10, 15] as const;
 
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
@@ -114,11 +126,11 @@ export function systemCallFilter(
 ): SystemCallFilter | undefined {
   const known = architectures[architecture];
   if (known === undefined) return undefined;
-  const { audit, column, clone, ioctl, mmap, prlimit, tgkill } = known;
+  const { audit, column, clone, fcntl, ioctl, mmap, prlimit, tgkill } = known;
   const isShared = sees !== "own";
   const withoutThem = [
     ...numbersOf(refused.always, column),
-    ...(isShared ? numbersOf(refused.signals, column) : []),
+    ...(isShared ? numbersOf(refused.others, column) : []),
     ...(sees === "users" ? numbersOf(refused.files, column) : []),
   ];
   const beforeSignal: readonly Instruction[] = [
@@ -133,7 +145,8 @@ export function systemCallFilter(
     ...when([jumpEqual, 0, 1, clone3], noSuchCall),
     ...withoutThem.flatMap((number) => when([jumpEqual, 0, 1, number], notPermitted)),
     ...ofArgument(clone, 0, [[jumpSet, 1, 0, cloneThread]]),
-    ...typing.flatMap((request) => ofArgument(ioctl, 1, [[jumpEqual, 0, 1, request]])),
+    ...refusedIoctls.flatMap((one) => ofArgument(ioctl, 1, [[jumpEqual, 0, 1, one]])),
+    ...refusedFcntls.flatMap((one) => ofArgument(fcntl, 1, [[jumpEqual, 0, 1, one]])),
     // A process may read and lower limits of its own (0).
     ...ofArgument(prlimit, 0, [[jumpEqual, 1, 0, 0]]),
     ...ofArgument(mmap, 3, [[jumpSet, 0, 1, growsDown]]),

@@ -102,23 +102,30 @@ def main_module(source):
 export const pythonRunner: string = `${pythonBase}
 ${pythonForkServer}
 
-def leave(names):
+def leave():
     """
     Ends the process as Python does, but for what nobody sees: it would take all modules apart, in
-    more time than most programs take. Returns where something of that fails, for Python to do it.
+    more time than most programs take. Returns where something of that fails, or a thread is left
+    that may see it, for Python to do it.
     """
-    import atexit, gc, io
+    import _thread, atexit, gc, io
     try:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
+        if _thread._count() > 0:
+            return
         atexit._run_exitfuncs()
-        names.clear()
+        for one in (sys.stdout, sys.stderr):
+            if one is not None and not getattr(one, "closed", False):
+                one.flush()
+        # Finalizers find the names of the program as they were: what refers to itself goes whole.
+        sys.modules.pop("__main__", None)
         gc.collect()
         # A text is written to what holds bytes, which is flushed after it.
         streams = [one for one in gc.get_objects() if isinstance(one, io.IOBase)]
-        streams = [sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, *streams]
+        streams += [one for one in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__) if one is not None]
         for one in sorted(streams, key=lambda one: not isinstance(one, io.TextIOBase)):
-            if not one.closed:
+            if not getattr(one, "closed", False):
                 one.flush()
     except BaseException:
         return
@@ -140,7 +147,7 @@ def run(name):
             with contextlib.suppress(OSError):
                 tell({"exit": True})
             raise
-        return leave(main.__dict__)
+        return
     args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
     # JSON has no keys but texts; tests of one argument mean numbers where they can.
     if len(args) == 1 and isinstance(args[0], dict):
@@ -152,13 +159,13 @@ def run(name):
     value = function_of(main.__dict__, name)(*args)
     sys.stdout.flush()
     tell({"value": value})
-    leave(main.__dict__)
 
 
 kind, *rest = sys.argv[1:]
 name = serve(*map(int, rest)) if kind == "serve" else rest[0] if kind == "function" else None
 begun()
 run(name)
+leave()
 `;
 
 /** The operations of either side on an object of its own that the other side has. */
