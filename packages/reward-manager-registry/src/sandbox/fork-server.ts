@@ -283,8 +283,8 @@ export class ForkServers {
   }
 
   /**
-   * Rejects as runProgram does. A server that has run programs and fails before this one is one that
-   * was lost or damaged since: the program runs on a new one.
+   * Rejects as runProgram does. A server that has run programs and fails at this one was lost or
+   * damaged since: the program runs on a new one.
    */
   async run(walls: Walls, run: ForkedRun): Promise<ChildEnd> {
     // A program that does not use it has its memory for itself.
