@@ -11,7 +11,6 @@ import {
   scoreMathReward,
   scorePrimeCode,
   scorePrimeMath,
-  scoreSample,
   scoreSandboxFusion,
   scoreSearchR1,
 } from "@rayling/reward-manager-registry";
@@ -26,8 +25,6 @@ import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo
 import { isEquivalentMath } from "../src/scorers/math-reward.ts";
 import { lastCodePoints, strip, toFloat } from "../src/scorers/python-text.ts";
 import { normalizeAnswer } from "../src/scorers/search-r1.ts";
-
-const sample = { dataSource: "toy", response: "four", groundTruth: "4" };
 
 type Case = readonly [
   solution: string,
@@ -56,7 +53,6 @@ describe("an option that there is not", () => {
     ["toString", (options) => routeDataSource("openai/gsm8k", options)],
     ["timeoutMs", (options) => scorePrimeCode("1", {}, options)],
     ["uri", (options) => scoreSandboxFusion("1", {}, options)],
-    ["extraInfos", (options) => scoreSample(sample, () => 1, options)],
   ];
   test.each(misspelt)("%s is refused, and the ones there are are named", async (option, score) => {
     const scoring = (async () => score({ [option]: true } as never))();

@@ -5,8 +5,6 @@
  */
 
 import { InvalidScoreError } from "../errors.ts";
-import { checkOptionNames } from "../option-names.ts";
-import type { OptionNames } from "../option-names.ts";
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
 import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
@@ -36,19 +34,9 @@ export interface ScoreSampleOptions extends RewardModelArguments {
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
 }
 
-const optionNames: OptionNames<ScoreSampleOptions> = {
-  tokenizer: true,
-  extraInfo: true,
-  rewardRouterAddress: true,
-  rewardRouterToken: true,
-  rewardModelTokenizer: true,
-  rewardModels: true,
-};
-
 /**
  * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError,
- * InvalidScoreError, CannotTellError, InvalidScorerOptionError, or with the error of `computeScore`
- * or the tokenizer.
+ * InvalidScoreError, CannotTellError, or with the error of `computeScore` or the tokenizer.
  */
 export function scoreSample(
   sample: RewardSample,
@@ -58,7 +46,6 @@ export function scoreSample(
   // Not async: what such a function was given stays as long as it waits, here the options of each
   // sample.
   try {
-    checkOptionNames(options, optionNames);
     checkSample(sample);
     const { response } = sample;
     return typeof response === "string"
