@@ -14,7 +14,7 @@ import { scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
-import { checkManagerOptions, scoreOptionsOf } from "./reward-manager.ts";
+import { checkArguments, checkManagerOptions, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 import { isRecord } from "../values/records.ts";
 
@@ -65,10 +65,12 @@ export class DapoRewardManager implements RewardManager {
 
   /** Throws InvalidManagerOptionError. */
   constructor(args: RewardManagerArguments = {}) {
-    this.#options = scoreOptionsOf("dapo", args);
+    this.#options = scoreOptionsOf(args);
     // A subclass may have others.
-    if (new.target === DapoRewardManager)
+    if (new.target === DapoRewardManager) {
+      checkArguments("dapo", args);
       checkManagerOptions("dapo", args.options ?? {}, optionNames);
+    }
     this.#computeScore = args.computeScore ?? defaultComputeScore;
     this.#buffer = readBuffer(args.options ?? {});
   }

@@ -13,7 +13,7 @@ import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
-import { checkManagerOptions, inBoth, scoreOptionsOf } from "./reward-manager.ts";
+import { checkArguments, checkManagerOptions, inBoth, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** The manager's `options`. */
@@ -35,10 +35,12 @@ export class GdpoRewardManager implements RewardManager {
 
   /** Throws InvalidManagerOptionError. */
   constructor(args: RewardManagerArguments = {}) {
-    this.#options = scoreOptionsOf("gdpo", args);
+    this.#options = scoreOptionsOf(args);
     // A subclass may have others.
-    if (new.target === GdpoRewardManager)
+    if (new.target === GdpoRewardManager) {
+      checkArguments("gdpo", args);
       checkManagerOptions("gdpo", args.options ?? {}, optionNames);
+    }
     const experimentName = args.options?.["experimentName"] ?? null;
     if (experimentName !== null && typeof experimentName !== "string") {
       throw new InvalidManagerOptionError(

@@ -11,7 +11,7 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
-import { checkManagerOptions, inBoth, scoreOptionsOf } from "./reward-manager.ts";
+import { checkArguments, checkManagerOptions, inBoth, scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** verl's naive manager: the score, with the rollout's facts in the function's `extraInfo`. */
@@ -21,8 +21,11 @@ export class NaiveRewardManager implements RewardManager {
 
   /** Throws InvalidManagerOptionError: this manager has no options; a subclass may have some. */
   constructor(args: RewardManagerArguments = {}) {
-    this.#options = scoreOptionsOf("naive", args);
-    if (new.target === NaiveRewardManager) checkManagerOptions("naive", args.options ?? {}, {});
+    this.#options = scoreOptionsOf(args);
+    if (new.target === NaiveRewardManager) {
+      checkArguments("naive", args);
+      checkManagerOptions("naive", args.options ?? {}, {});
+    }
     this.#computeScore = args.computeScore ?? defaultComputeScore;
   }
 

@@ -65,12 +65,8 @@ export function checkManagerOptions(
   throw new InvalidManagerOptionError(manager, option, problem.expected, problem.received);
 }
 
-/**
- * Returns the arguments of a manager that go on to `scoreSample`. Throws InvalidManagerOptionError
- * for an argument that managers do not have.
- */
-export function scoreOptionsOf(manager: string, args: RewardManagerArguments): ScoreSampleOptions {
-  checkArguments(manager, args);
+/** Returns the arguments of a manager that go on to `scoreSample`. */
+export function scoreOptionsOf(args: RewardManagerArguments): ScoreSampleOptions {
   const { computeScore: _function, options: _settings, ...rest } = args;
   return rest;
 }
