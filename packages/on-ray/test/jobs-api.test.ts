@@ -40,6 +40,18 @@ test.for(methods)("%s waits for no dashboard that stands still", async ([, metho
   );
 });
 
+test("a dashboard that stands still after it has sent a part late is not waited for either", async () => {
+  const slow = await dashboard((_, response) => {
+    response.writeHead(200).flushHeaders();
+    let parts = 0;
+    const timer = setInterval(() => {
+      response.write(" ");
+      if (++parts === 3) clearInterval(timer);
+    }, 70);
+  });
+  await expect(slow.state("job")).rejects.toThrow(RaySystemError);
+});
+
 test("an abort ends all but the stop of a job", async () => {
   const ended = new AbortController();
   const jobs = await dashboard(

@@ -4,6 +4,7 @@
  */
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import {
   asError,
@@ -184,15 +185,17 @@ export class JobsApi {
             resolve({ status: answer.statusCode ?? 0, text });
           });
       });
-      sent.on("timeout", () => {
-        const seenBytes = sent.socket?.bytesRead;
+      const late = (socket: Socket): void => {
+        const seenBytes = socket.bytesRead;
         // A driver that was busy reads first what has come meanwhile.
         deadline(Math.min(timeoutMs, graceMs), () => {
-          if (sent.socket?.bytesRead !== seenBytes) return;
+          if (socket.bytesRead !== seenBytes) return;
           failed(new Error(`it has not answered ${method} ${path} for ${timeoutMs / 1000} s`));
           sent.destroy();
         });
-      });
+      };
+      // The request itself says so only once.
+      sent.once("socket", (socket) => socket.on("timeout", () => late(socket)));
       sent.on("error", failed).end(content);
     });
   }
