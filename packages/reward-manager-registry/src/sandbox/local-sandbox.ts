@@ -247,7 +247,9 @@ export class LocalSandbox {
     const end = await runProgram({ ...program, isolation, runtimes: this.#runtimes, limits });
     if (end.exitCode === 0) return;
     if (end.reason === "timeout") {
-      throw new SandboxResourceError(`an empty program ran for ${end.durationMs.toFixed(0)} ms`);
+      const ms = end.durationMs.toFixed(0);
+      const problem = `an empty program behind ${isolation.name} had not ended after ${ms} ms`;
+      throw new SandboxResourceError(problem);
     }
     throw new SandboxUnavailableError(language, `an empty program ended with ${end.exitCode}`);
   }
