@@ -50,7 +50,7 @@ interface KeyAndCertificate {
  * Makes a certificate for a machine; it replaces an existing one. Rejects with CertificateError.
  */
 export async function makeCertificate(options: CertificateOptions): Promise<MadeCertificate> {
-  const { authority: home = defaultCredentialFolder, hosts, days = 365 } = options;
+  const { authority: home = defaultCredentialFolder(), hosts, days = 365 } = options;
   const folder = options.out ?? home;
   const [first] = hosts;
   if (first === undefined) {

@@ -4,9 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
-import { newToken, RayError } from "@rayling/core/cluster";
+import { dirname } from "node:path";
+import { inHome, newToken, RayError } from "@rayling/core/cluster";
 
 /** A token file that cannot be used. Code "TOKEN_FILE". */
 export class TokenFileError extends RayError {
@@ -18,13 +17,19 @@ export class TokenFileError extends RayError {
   }
 }
 
-/** The path of the token file if none is given: `~/.rayling/token`. */
-export const defaultTokenFile: string = join(homedir(), ".rayling", "token");
+/**
+ * Returns the path of the token file if none is given: `~/.rayling/token`.
+ *
+ * @throws RaySystemError for a user without a home folder
+ */
+export function defaultTokenFile(): string {
+  return inHome("the token file", ".rayling", "token");
+}
 
 /**
  * Returns the token in the file, or writes a new one if there is none. Rejects with TokenFileError.
  */
-export async function readToken(path: string = defaultTokenFile): Promise<string> {
+export async function readToken(path: string = defaultTokenFile()): Promise<string> {
   // An existing file may lie in a folder that is not writable.
   if (existsSync(path)) return readKeptToken(path);
   try {
@@ -48,7 +53,7 @@ export async function readToken(path: string = defaultTokenFile): Promise<string
 }
 
 /** Returns the token of an agent that was started before. Rejects with TokenFileError. */
-async function readKeptToken(path: string = defaultTokenFile): Promise<string> {
+async function readKeptToken(path: string = defaultTokenFile()): Promise<string> {
   let token: string;
   let mode: number;
   try {

@@ -85,6 +85,7 @@ export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link/link.ts";
 export { type Watch, watchMachine } from "./transport/connect/peer-probe.ts";
 export { newToken } from "./transport/connect/handshake.ts";
+export { homeFolder, inHome } from "./shared/machine/home-folder.ts";
 export { removeFilesOf } from "./store/spill-directory.ts";
 export { readLines } from "./runtime/observe/read-lines.ts";
 export {

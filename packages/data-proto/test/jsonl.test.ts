@@ -24,6 +24,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlRecord, ReadJsonlOptions } from "@rayling/data-proto";
 import { fullDisk } from "../../../test/fixtures/full-disk.ts";
+import { withPlainHandles } from "../../../test/fixtures/plain-handles.ts";
 
 let folder: string;
 
@@ -584,6 +585,13 @@ describe("openJsonlWriter", () => {
       await using file = await open(path, "r+");
       await file.write("y", 30);
       expect(await failure(writer.verify())).toMatchObject({ code: "JSONL_CHANGED" });
+      await writer.close();
+    });
+
+    it("did nothing, where file handles cannot be disposed of", async () => {
+      const writer = await openJsonlWriter(join(folder, "out.jsonl"));
+      await writer.write(line);
+      await withPlainHandles(() => writer.verify());
       await writer.close();
     });
 

@@ -4,10 +4,8 @@
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { promisify } from "node:util";
-import { InvalidOptionError, RaySystemError } from "@rayling/core/cluster";
+import { inHome, InvalidOptionError, RaySystemError } from "@rayling/core/cluster";
 
 /** Where a session's cluster is. */
 export type ClusterAddress =
@@ -71,8 +69,8 @@ export async function ownDashboard(signal: AbortSignal): Promise<string> {
 export function rayToken(): string | undefined {
   const given = process.env["RAY_AUTH_TOKEN"]?.trim() ?? "";
   if (given !== "") return given;
-  const path = process.env["RAY_AUTH_TOKEN_PATH"] ?? join(homedir(), ".ray", "auth_token");
   try {
+    const path = process.env["RAY_AUTH_TOKEN_PATH"] ?? inHome("the token", ".ray", "auth_token");
     const kept = readFileSync(path, "utf8").trim();
     return kept === "" ? undefined : kept;
   } catch {

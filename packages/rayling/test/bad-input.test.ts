@@ -151,6 +151,28 @@ test("--help names every flag, and --version the version", async () => {
   expect((await inProcess("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
+test.each<[string, number, RegExp]>([
+  ["help nope", 2, /^rayling: unknown command 'nope' \(Did you mean node\?\)$/m],
+  ["help score more", 2, /^rayling: score has no command 'more'$/m],
+  ["help rewards nope", 2, /^rayling: unknown command 'nope'/m],
+  ["rewards help nope", 2, /^rayling: unknown command 'nope'/m],
+  ["help rewards show", 0, /^Usage: rayling rewards show/m],
+  ["rewards help show", 0, /^Usage: rayling rewards show/m],
+  ["help", 0, /^Usage: rayling \[options\]/m],
+])("%s", async (words, wanted, text) => {
+  const { code, stdout, stderr } = await inProcess(...words.split(" "));
+  expect(code).toBe(wanted);
+  expect(code === 0 ? stdout : stderr).toMatch(text);
+});
+
+test.each(["1:2:3", "::1:80", "a]:80", "[::1]:70000", ":80"])(
+  "serve --listen %s is no host and port",
+  async (place) => {
+    const { code, stderr } = await inProcess("serve", "--listen", place);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("It must be host:port.")]);
+  },
+);
+
 describe("--out", () => {
   test("is never the file of the solutions or of the reward function", async () => {
     const solutions = await fileOf([good]);

@@ -38,6 +38,9 @@ test("a folder with files, a file, and a name that npm does not take are refused
   expect(await refused(join(place, "full"))).toContain("is not empty");
   expect(await refused(join(place, "notes.txt"))).toContain("notes.txt");
   expect(await refused(join(place, "My Judge"))).toContain("My Judge cannot be the name");
+  expect(await refused(join(place, "favicon.ico"))).toContain("favicon.ico cannot be the name");
+  expect(await refused(join(place, "node_modules"))).toContain("no TypeScript");
+  expect(await refused(join(place, "node_modules", "judge"))).toContain("no TypeScript");
   expect((await readdir(place)).toSorted()).toEqual(["full", "notes.txt"]);
 });
 

@@ -4,7 +4,7 @@
  * what, and calls go from host to host.
  */
 import { randomUUID } from "node:crypto";
-import { availableParallelism, homedir, hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -29,6 +29,7 @@ import {
   standardObjectStoreMemory,
   asError,
   codeOf,
+  inHome,
 } from "@rayling/core/cluster";
 import { formatAddress } from "../address.ts";
 import { type AgentOptions, checkAgentOptions } from "./agent-options.ts";
@@ -107,7 +108,7 @@ class RunningAgent implements Agent {
     this.#address = { place: this.#place, token, isSecure: found !== undefined };
     ({ promise: this.closed, resolve: this.#onClosed } = Promise.withResolvers<void>());
     this.#codeCache = new CodeCache({
-      directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
+      directory: options.codeCache ?? inHome("the cache of code", ".rayling", "code"),
       maxBytes: options.codeCacheBytes ?? standardCodeCacheBytes,
       maxPackageBytes: options.maxCodeBytes ?? standardCodeBytes,
       tell: (line) => this.#tell(line),

@@ -109,9 +109,18 @@ export class LineFile {
   async verify(): Promise<void> {
     if (!this.#isPlain) return;
     await this.checkPlace();
-    let checksum = 0;
+    const checksum = await this.#checksum().catch((cause: unknown) => {
+      throw fileError(this.path, cause);
+    });
+    if (checksum !== this.#written.checksum)
+      throw this.#changed("it has other bytes than were written");
+  }
+
+  /** Resolves with that of the bytes in the file where this one wrote. */
+  async #checksum(): Promise<number> {
+    const file = await open(this.path, "r");
     try {
-      await using file = await open(this.path, "r");
+      let checksum = 0;
       const chunk = Buffer.allocUnsafe(COMPARE_BYTES);
       const end = this.#startBytes + this.#written.bytes;
       for (let position = this.#startBytes; position < end;) {
@@ -121,11 +130,10 @@ export class LineFile {
         checksum = crc32(chunk.subarray(0, bytesRead), checksum);
         position += bytesRead;
       }
-    } catch (cause) {
-      throw fileError(this.path, cause);
+      return checksum;
+    } finally {
+      await file.close();
     }
-    if (checksum !== this.#written.checksum)
-      throw this.#changed("it has other bytes than were written");
   }
 
   /** Rejects with JSONL_IO. */

@@ -54,7 +54,7 @@ export async function runCommandLine(
     const [first, second, ...words] = args;
     // The words may be anything: no parser takes them for its own.
     if (first === "complete" && second === "--") await answerShell(program, words);
-    else await program.parseAsync(args, { from: "user" });
+    else await program.parseAsync(withHelpFlag(program, args), { from: "user" });
     return 0;
   } catch (thrown) {
     const error = firstErrorOf(thrown);
@@ -63,6 +63,37 @@ export async function runCommandLine(
     }
     return exitCodeOf(error);
   }
+}
+
+/**
+ * Returns `help a b` as `a b --help`: Commander's own command for help passes over a word that is
+ * no command, and over all behind the first. Such words are left for it to refuse.
+ */
+function withHelpFlag(program: Command, args: readonly string[]): readonly string[] {
+  const before = commandAt(program, args);
+  const isForHelp = args[before.depth] === "help" && before.command.commands.length > 0;
+  if (!isForHelp) return args;
+  const words = args.slice(before.depth + 1);
+  const { command, depth } = commandAt(before.command, words);
+  const unknown = words[depth];
+  const path = [...args.slice(0, before.depth), ...words];
+  if (unknown === undefined) return [...path, "--help"];
+  if (command.commands.length > 0) return path.slice(0, before.depth + depth + 1);
+  return command.error(`error: ${command.name()} has no command '${unknown}'`, { exitCode: 2 });
+}
+
+/** The command that the first words name, and how many words that are. */
+function commandAt(
+  program: Command,
+  words: readonly string[],
+): { readonly command: Command; readonly depth: number } {
+  let command = program;
+  for (const [depth, word] of words.entries()) {
+    const next = command.commands.find((one) => one.name() === word);
+    if (next === undefined) return { command, depth };
+    command = next;
+  }
+  return { command, depth: words.length };
 }
 
 async function commands(

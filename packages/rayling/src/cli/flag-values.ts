@@ -99,7 +99,8 @@ function jsonOr(text: string): unknown {
 
 /** Parses `host:port`; the brackets of an IPv6 host are removed. */
 export function hostAndPort(text: string): readonly [string, number] {
-  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
+  // An IPv6 host without brackets could end in any of its numbers.
+  const [, host = "", port = ""] = /^(\[[^[\]]+\]|[^:[\]]+):(\d+)$/.exec(text) ?? [];
   if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");
   return [host.replace(/^\[(.*)\]$/, "$1"), Number(port)];
 }

@@ -218,13 +218,21 @@ export async function* readRewardLog(
 }
 
 async function beginsAsRecord(path: string): Promise<boolean> {
-  await using file = await open(path, "r");
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
-  const bytes = buffer.subarray(0, bytesRead);
+  const bytes = await firstBytes(path, 4096);
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
   // Cut off, too.
   const text = isGzip ? gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }) : bytes;
   return text[0] === 0x7b;
+}
+
+async function firstBytes(path: string, count: number): Promise<Buffer> {
+  const file = await open(path, "r");
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(count), 0, count, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Records that count, by index: of outcomes as a whole, without prompts and responses. */

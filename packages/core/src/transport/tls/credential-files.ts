@@ -4,9 +4,9 @@
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { CertificateError } from "../../shared/errors.ts";
+import { homeFolder, inHome } from "../../shared/machine/home-folder.ts";
 import type { Credentials } from "./credentials.ts";
 import { whyUnusable } from "./tls.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
@@ -23,8 +23,14 @@ export type CredentialFiles =
 /** The paths of the three files. */
 export type CredentialPaths = Exclude<CredentialFiles, string>;
 
-/** The folder that `rayling cert` writes to, and the default place of needed credentials. */
-export const defaultCredentialFolder: string = join(homedir(), ".rayling", "tls");
+/**
+ * Returns the folder that `rayling cert` writes to, the default place of needed credentials.
+ *
+ * @throws RaySystemError for a user without a home folder
+ */
+export function defaultCredentialFolder(): string {
+  return inHome("the folder of certificates", ".rayling", "tls");
+}
 
 /** Credentials, and the files that they come from. */
 export interface FoundCredentials {
@@ -43,11 +49,13 @@ export function findCredentials(
   isNeeded: boolean,
 ): FoundCredentials | undefined {
   const named = source ?? process.env["RAYLING_TLS"] ?? "";
-  if (named === "" && !(isNeeded && existsSync(join(defaultCredentialFolder, "cert.pem")))) {
-    return undefined;
-  }
-  const paths = pathsOf(named === "" ? defaultCredentialFolder : named);
+  if (named === "" && !(isNeeded && areInDefaultFolder())) return undefined;
+  const paths = pathsOf(named === "" ? defaultCredentialFolder() : named);
   return { paths, credentials: readCredentials(paths) };
+}
+
+function areInDefaultFolder(): boolean {
+  return homeFolder() !== undefined && existsSync(join(defaultCredentialFolder(), "cert.pem"));
 }
 
 /** Makes the paths absolute: a later reader may have another working directory. */

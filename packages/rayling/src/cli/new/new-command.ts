@@ -3,7 +3,7 @@
  */
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { ownFile } from "../../own-files.ts";
@@ -21,7 +21,7 @@ const renamed: Readonly<Record<string, string>> = {
 };
 
 /** npm's rule for names without a scope, but for its length. */
-const packageName = /^[a-z0-9][a-z0-9._-]*$/;
+const packageName = /^(?!favicon\.ico$)[a-z0-9][a-z0-9._-]*$/;
 
 export interface NewOptions {
   /** Version of the packages that the project depends on. */
@@ -35,6 +35,9 @@ export async function runNew(folder: string, { version, format }: NewOptions): P
   if (folder === "") throw new CliError(2, "The name is empty: give a new folder.");
   const target = resolve(folder);
   const name = basename(target);
+  if (target.split(sep).includes("node_modules")) {
+    throw new CliError(2, "Node runs no TypeScript in a folder node_modules: give another one.");
+  }
   if (!packageName.test(name) || name.length > 214) {
     throw new CliError(
       2,
