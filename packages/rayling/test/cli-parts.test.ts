@@ -322,13 +322,18 @@ describe("the end of a training", () => {
   });
 
   test("one that did good goes on from its checkpoints", () => {
-    const good = lines({ validation: { [metric]: 0.8 }, checkpoints: "/ck" });
+    const better = { validation: { [metric]: 0.8 }, checkpoints: "/ck" };
+    const good = lines(better, ...overrides);
     expect(good.join("\n")).toContain(
       "better than before training: accuracy 72.3 % before, 80.0 % after",
     );
     expect(good.join("\n")).not.toContain("lower lr");
     expect(good.at(-2)).toBe(
       "  npx -y pnpm@12 rayling train --config-name grpo rayling.directory=runs/a trainer.resume_mode=auto trainer.total_training_steps=20",
+    );
+    // Epochs that were asked for would end it where it ended.
+    expect(lines(better, ...overrides, "trainer.total_epochs=1").at(-2)).toMatch(
+      / trainer\.total_training_steps=20 trainer\.total_epochs=null$/,
     );
   });
 

@@ -81,8 +81,9 @@ async function shortest(
   const cuts = rows.map((row) => {
     const at = longestMessage(row.rawPrompt);
     const characters = Array.from(textOf(row.rawPrompt[at]));
-    // Invariant: with `keep` characters it fits (checked at 0 first), with `above` it does not.
-    return { row, at, characters, keep: 0, above: characters.length };
+    // Invariant: with `keep` characters it fits (checked first), with `above` it does not. Policies
+    // may refuse an empty prompt.
+    return { row, at, characters, keep: Math.min(1, characters.length), above: characters.length };
   });
   type Cut = (typeof cuts)[number];
   const cut = ({ row, at, characters }: Cut, keep: number): readonly ChatMessage[] =>
@@ -96,11 +97,11 @@ async function shortest(
       some.map((one) => cut(one, keep(one))),
       limit,
     );
-  const fitsEmpty = await ask(cuts, () => 0);
-  const hopeless = cuts.find((_, at) => !fitsEmpty[at]);
+  const fitsAtFirst = await ask(cuts, ({ keep }) => keep);
+  const hopeless = cuts.find((_, at) => !fitsAtFirst[at]);
   if (hopeless !== undefined) {
     throw new DatasetError(
-      `the prompt of row ${hopeless.row.index} has more than ${limit.maxPromptLength} tokens even without its longest message`,
+      `the prompt of row ${hopeless.row.index} has more than ${limit.maxPromptLength} tokens even with a single character of its longest message`,
       {},
     );
   }

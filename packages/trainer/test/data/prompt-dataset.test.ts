@@ -355,9 +355,25 @@ describe("long prompts", () => {
     ]);
   });
 
-  test("that do not fit even without it are refused", async () => {
+  test("that do not fit even with a character of it are refused", async () => {
     const error = await refusal(load({ maxPromptLength: 1, truncation: "left" }));
-    expect(error.message).toMatch(/row 0 has more than 1 tokens even without its longest message/);
+    expect(error.message).toMatch(
+      /row 0 has more than 1 tokens even with a single character of its longest message/,
+    );
+  });
+
+  test("are cut where the policy refuses an empty prompt", async () => {
+    const dataset = await load({
+      maxPromptLength: 3,
+      truncation: "right",
+      promptLengths: (prompts) =>
+        prompts.map(([message]) => {
+          const { length } = String(message?.content);
+          if (length === 0) throw new RangeError("a prompt must have at least one character");
+          return length + 2;
+        }),
+    });
+    expect(contents(dataset)).toEqual(["s", "0", "f"]);
   });
 
   test("cannot be found without a function that counts, or without a limit", async () => {

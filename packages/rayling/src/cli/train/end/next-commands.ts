@@ -20,7 +20,7 @@ export function nextCommands(
   const commands = [
     ...lowerRate(end, config, args),
     ...pageCommands(end, config),
-    ...moreSteps(end, args),
+    ...moreSteps(end, config, args),
   ];
   return commands.length === 0 ? [] : whatNext(commands);
 }
@@ -60,9 +60,17 @@ export function hasFiles(loggers: readonly string[]): boolean {
   return ["file", "report", "trace"].some((name) => loggers.includes(name));
 }
 
-function moreSteps({ steps, checkpoints }: TrainingEnd, args: readonly string[]): Next[] {
+function moreSteps(
+  { steps, checkpoints }: TrainingEnd,
+  { trainer }: TrainerConfig,
+  args: readonly string[],
+): Next[] {
   if (steps === 0 || checkpoints === null) return [];
-  const more = { "trainer.total_training_steps": String(2 * steps) };
+  const more = {
+    "trainer.total_training_steps": String(2 * steps),
+    // They would end it before.
+    ...(trainer.totalEpochs === null ? {} : { "trainer.total_epochs": "null" }),
+  };
   return [
     [
       changed(args, { "trainer.resume_mode": "auto", ...more }),
