@@ -2,13 +2,13 @@
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { LocalSandbox } from "@rayling/reward-manager-registry";
 import type { ProgramEnd, SandboxIsolation } from "@rayling/reward-manager-registry";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { isolationsHere } from "./fixtures/isolations-here.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -209,6 +209,43 @@ test("where the process is killed, nothing is said of a program, and the next on
   expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
 });
 
+test("one that stands still says nothing of the next program, which runs on another", async () => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 1, timeoutMs: 1000 });
+  await run(sandbox, "print(1)");
+  for (const pid of ofPython(process.pid)) process.kill(pid, "SIGSTOP");
+  expect(await run(sandbox, "print(2)")).toMatchObject({ status: "finished", stdout: "2\n" });
+});
+
+test("exit codes of programs are no signals", async () => {
+  await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  for (const code of [129, 137, 152, 255]) {
+    const end = await run(sandbox, `import sys; sys.exit(${code})`);
+    expect([end.exitCode, end.signal]).toEqual([code, null]);
+  }
+  const killed = await run(sandbox, "import os; os.abort()");
+  expect([killed.exitCode, killed.signal]).toEqual([null, "SIGABRT"]);
+});
+
+test("where its Python has gone, the one on the path now is used, for JavaScript, too", async () => {
+  const folder = await mkdtemp(join(temporary, "python-"));
+  const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
+    encoding: "utf8",
+  }).trim();
+  await symlink(real, join(folder, "python3"));
+  const before = process.env["PATH"];
+  process.env["PATH"] = `${folder}:${before}`;
+  onTestFinished(() => void (process.env["PATH"] = before));
+  const sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  onTestFinished(() => sandbox.close());
+  const where = "import sys; print(sys.executable)";
+  expect((await run(sandbox, where)).stdout).toBe(`${folder}/python3\n`);
+  await rm(folder, { recursive: true });
+  await sandbox.close();
+  expect((await run(sandbox, where)).stdout).toBe(`${real}\n`);
+  const other = await sandbox.run({ language: "javascript", code: "console.log(2)" });
+  expect(other.stdout).toBe("2\n");
+});
+
 test("where its files are gone, another process takes its place", async () => {
   await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
   for (const gone of ["code/confinement.json", ""]) {
@@ -219,14 +256,18 @@ test("where its files are gone, another process takes its place", async () => {
   }
 });
 
-test("limits of output are of what they say, and may be any number", async () => {
+test("limits of output are of what they say, and may be any number that a text has room for", async () => {
   await using sandbox = new LocalSandbox({ maxOutputBytes: 65_536 });
   const errors = await run(sandbox, "import sys\nsys.stderr.write('y' * 100_000)\nprint(1)");
   expect(errors).toMatchObject({ status: "finished", stdout: "1\n" });
-  for (const maxOutputBytes of [1000.5, Number.MAX_VALUE]) {
+  for (const maxOutputBytes of [1000.5, 2 ** 28]) {
     await using other = new LocalSandbox({ maxOutputBytes });
     expect((await run(other, "print(1)")).stdout).toBe("1\n");
   }
+  // A text has no room for more.
+  expect(() => new LocalSandbox({ maxOutputBytes: 2 ** 28 + 1 })).toThrow(
+    "maxOutputBytes must be a number above 0, up to 268435456",
+  );
   await using large = new LocalSandbox({ maxOutputBytes: 64 << 20, memoryLimitMb: 48 });
   const much = await run(large, "for _ in range(40): print('x' * (1 << 20), end='')");
   expect([much.status, much.stdout.length]).toEqual(["finished", 40 << 20]);

@@ -77,3 +77,32 @@ test.runIf(isThere).for([best, ...weaker])(
     expect((await score(wrong)).score).toBe(0);
   },
 );
+
+/** Fills its table of descriptors, frees them one by one, and runs a program each time. */
+const crowded = `
+  import { closeSync, openSync } from "node:fs";
+  import { LocalSandbox } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
+  const sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  const run = async () => {
+    const ends = ["python", "javascript"].map((language) =>
+      sandbox.run({ language, code: "" }).then(({ exitCode }) => exitCode, ({ code }) => code));
+    const said = await Promise.all(ends);
+    await sandbox.close();
+    return said;
+  };
+  const seen = new Set(await run());
+  const held = [];
+  try {
+    for (;;) held.push(openSync("/dev/null"));
+  } catch {}
+  for (let free = 0; free < 26; free++) {
+    for (const one of await run()) seen.add(one);
+    closeSync(held.pop());
+  }
+  console.log(JSON.stringify([...seen].sort()));`;
+
+test("too few file descriptors end no driver, and are no fault of a program", () => {
+  const limited = 'ulimit -n 400; exec "$0" --input-type=module -e "$1"';
+  const said = execFileSync("sh", ["-c", limited, process.execPath, crowded], { encoding: "utf8" });
+  expect(JSON.parse(said)).toEqual([0, "SANDBOX_RESOURCE"]);
+});

@@ -127,7 +127,13 @@ export function runConfined(request: ChildRequest): Promise<ChildEnd> {
   } finally {
     for (const file of files) closeSync(file);
   }
-  return endOf(child, request, startedAt);
+  // Without a process there are no pipes, and its error comes in the next turn.
+  return child.pid === undefined ? notSpawned(child) : endOf(child, request, startedAt);
+}
+
+async function notSpawned(child: ChildProcess): Promise<never> {
+  const [error]: readonly unknown[] = await once(child, "error");
+  throw error;
 }
 
 /**

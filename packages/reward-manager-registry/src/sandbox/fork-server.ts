@@ -175,7 +175,6 @@ class ForkServer {
   }
 
   async #endOf(answered: Promise<Answer>, channel: Duplex): Promise<ChildEnd> {
-    const startedAt = performance.now();
     let isOver = false;
     let isLate = false;
     let timer: NodeJS.Timeout;
@@ -191,8 +190,9 @@ class ForkServer {
     try {
       return this.#endBy(await answered, isLate);
     } catch (error) {
-      if (!isLate || !(error instanceof Ended)) throw error;
-      return { ...killed, reason: "timeout", durationMs: performance.now() - startedAt };
+      // It stands still itself, and nothing says that the program has begun.
+      if (isLate && error instanceof Ended) throw failed("does not end its program");
+      throw error;
     } finally {
       isOver = true;
       clearTimeout(timer);
@@ -222,16 +222,6 @@ async function writeAll(folder: string, files: Readonly<Record<string, string>>)
     throw notStarted("python", cause, "its files cannot be written");
   });
 }
-
-/** The end of a program that had to be ended with its server. */
-const killed: Omit<ChildEnd, "reason" | "durationMs"> = {
-  exitCode: null,
-  signal: "SIGKILL",
-  stdout: "",
-  stderr: "",
-  reached: "ready",
-  reported: "",
-};
 
 /** Reads its answers, one after the other. */
 class Answers {

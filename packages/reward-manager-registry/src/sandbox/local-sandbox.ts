@@ -41,7 +41,7 @@ export interface LocalSandboxOptions {
   readonly timeoutMs?: number;
   /** The memory of a program; part of a MiB counts as a whole one. Default 1,024 (verl). */
   readonly memoryLimitMb?: number;
-  /** The limit of its standard output. Default 8 MiB. */
+  /** The limit of its standard output, up to 256 MiB. Default 8 MiB. */
   readonly maxOutputBytes?: number;
   /**
    * Permitted isolations; the strongest one that works on this machine is used, and without one no
@@ -131,7 +131,7 @@ export class LocalSandbox {
     this.#limits = {
       timeoutMs: positive("timeoutMs", timeoutMs),
       memoryLimitMb: Math.ceil(positive("memoryLimitMb", memoryLimitMb, mostMemoryMb)),
-      maxOutputBytes: positive("maxOutputBytes", maxOutputBytes),
+      maxOutputBytes: positive("maxOutputBytes", maxOutputBytes, mostOutputBytes),
     };
   }
 
@@ -196,22 +196,23 @@ export class LocalSandbox {
     if (test !== undefined) {
       const { program: own, judge } = await runJudged(request, test);
       throwIfUnfit(judge);
-      return judgedEnd(programEnd(own, cpuSeconds), programEnd(judge, cpuSeconds));
+      const endOf = (one: ChildEnd): ProgramEnd =>
+        programEnd(withSignal(one, isolation), cpuSeconds);
+      return judgedEnd(endOf(own), endOf(judge));
     }
     const part: ProgramPart =
       functionName === undefined ? { kind: "script" } : { kind: "function", name: functionName };
-    const end =
-      language === "python" && hasFilter(isolation)
-        ? await this.#servers.run(
-            { isolation, runtimes, limits },
-            { code, stdin, functionName, signal },
-          )
-        : await runProgram({ ...request, part });
-    if (functionName === undefined) {
-      const isExit = language === "python" ? { isExit: end.reported === '{"exit": true}' } : {};
-      return { ...programEnd(end, cpuSeconds), ...isExit };
-    }
-    return { ...programEnd(end, cpuSeconds), value: valueIn(end.reported) };
+    const isForked = language === "python" && hasFilter(isolation);
+    const end = isForked
+      ? await this.#servers.run(
+          { isolation, runtimes, limits },
+          { code, stdin, functionName, signal },
+        )
+      : await runProgram({ ...request, part });
+    const how = programEnd(isForked ? end : withSignal(end, isolation), cpuSeconds);
+    if (functionName !== undefined) return { ...how, value: valueIn(end.reported) };
+    if (language !== "python") return how;
+    return { ...how, isExit: end.reported === '{"exit": true}' };
   }
 
   async #isolation(language: string): Promise<Isolation> {
@@ -307,8 +308,7 @@ function judgedEnd(own: ProgramEnd, judge: ProgramEnd): ProgramEnd {
 }
 
 function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
-  const { reason, stdout, stderr, reached, durationMs } = end;
-  const { exitCode, signal } = withSignal(end);
+  const { reason, exitCode, signal, stdout, stderr, reached, durationMs } = end;
   // The kernel ends it in this way at the limit of its processor time.
   const isOutOfTime =
     ["SIGKILL", "SIGXCPU"].includes(signal ?? "") && durationMs > 900 * cpuSeconds;
@@ -317,16 +317,23 @@ function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
   return { status, exitCode, signal, stdout, stderr, value: undefined, durationMs };
 }
 
-/** A shell in between reports 128 plus the signal's number. */
-function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode" | "signal"> {
-  const name = exitCode === null ? undefined : signalOf(exitCode - 128);
-  return name === undefined ? { exitCode, signal } : { exitCode: null, signal: name };
+/**
+ * The process that such an isolation has in between reports 128 plus the number of a signal, and
+ * cannot be told from a program that exits with that code.
+ */
+function withSignal(end: ChildEnd, { endsProcesses }: Isolation): ChildEnd {
+  const { exitCode } = end;
+  const signal = endsProcesses && exitCode !== null ? signalOf(exitCode - 128) : undefined;
+  return signal === undefined ? end : { ...end, exitCode: null, signal };
 }
 
 /** Numbers may have any size, so the text is not parsed here. */
 function valueIn(reported: string): string | undefined {
   return /^\{"value": ?([\s\S]*)\}$/.exec(reported)?.[1];
 }
+
+/** 256 MiB: outputs are texts, and Node has none of twice as many characters. */
+const mostOutputBytes = 2 ** 28;
 
 /** 4 PiB; shells and Node count the bytes of far more wrongly. */
 const mostMemoryMb = 2 ** 32;

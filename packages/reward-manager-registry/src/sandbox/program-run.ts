@@ -165,7 +165,10 @@ export function notReached(
   const said = stderr.trim().split("\n").slice(-3).join(" ") || "it said nothing";
   const how = signal === null ? `code ${exitCode}` : signal;
   const problem = `isolation by ${name} ended with ${how} before the program began: ${said}`;
-  return /Resource temporarily unavailable|Cannot (fork|allocate memory)/.test(said)
+  // Node ends so where it cannot start its threads, with its reason above a trace.
+  const isAborted = signal === "SIGABRT" || exitCode === 134;
+  const isShort = /Resource temporarily unavailable|Cannot (fork|allocate memory)/.test(said);
+  return isShort || isAborted
     ? new SandboxResourceError(problem)
     : new SandboxUnavailableError(language, problem);
 }

@@ -1,9 +1,10 @@
 /**
  * The way to run a program of each language on this machine: its files, its command, the files that
- * it reads. The location of Python, and of its files, is looked up once.
+ * it reads. The location of Python, and of its files, is looked up once, and where it has gone.
  */
 
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { SandboxUnavailableError } from "../errors.ts";
@@ -176,12 +177,15 @@ export class Runtimes {
     return this.#findPython().catch(() => undefined);
   }
 
+  /** Looks again where the last attempt failed, or where what it found has gone. */
   #findPython(): Promise<Python> {
-    this.#python ??= findPython().catch((error: unknown) => {
-      // A later attempt may succeed.
-      this.#python = undefined;
-      throw error;
-    });
+    const again = (): Promise<Python> => {
+      this.#views.clear();
+      return findPython();
+    };
+    const isThere = ({ readable }: Python): boolean => readable.every((path) => existsSync(path));
+    this.#python =
+      this.#python?.then((known) => (isThere(known) ? known : again()), again) ?? findPython();
     return this.#python;
   }
 }
@@ -191,7 +195,9 @@ async function findPython(): Promise<Python> {
     const { stdout } = await promisify(execFile)("python3", ["-I", "-c", aboutPython]);
     const said: unknown = JSON.parse(stdout);
     const [executable = "", ...paths] = Array.isArray(said) ? said.map(String) : [];
-    return { executable, readable: [executable, ...paths.filter(Boolean)] };
+    // Python also names places of modules that it could have, as a zip of them.
+    const readable = paths.filter((path) => path !== "" && existsSync(path));
+    return { executable, readable: [executable, ...readable] };
   } catch (cause) {
     throw new SandboxUnavailableError("python", "there is no python3 that runs", { cause });
   }
