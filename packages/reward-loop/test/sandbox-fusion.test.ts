@@ -7,6 +7,7 @@ import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import type { ProgramEnd, RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
+import { withSandboxLimits } from "../src/settings/sandbox-fusion.ts";
 import { fixture } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -57,6 +58,26 @@ test("all workers together ask the service for no more at once than it takes", a
   expect(server.requests.length).toBe(48);
   expect(server.mostInFlight).toBe(2);
   expect(new Set(server.requests.map((one) => one.memory_limit_MB))).toEqual(new Set([256]));
+});
+
+test.each([
+  [undefined, 7],
+  [3, 3],
+  [200, 7],
+  ["auto", { max: 7 }],
+  [{}, { max: 7 }],
+  [
+    { min: 10, max: 50, initial: 20 },
+    { min: 7, max: 7, initial: 20 },
+  ],
+  [
+    { min: 1, max: 5 },
+    { min: 1, max: 5 },
+  ],
+] as const)("the service's maxConcurrent holds beside a concurrency of %j", (concurrency, both) => {
+  const sandboxFusion = { url: "http://sandbox/run_code", maxConcurrent: 7 };
+  const { limits } = withSandboxLimits({ sandboxFusion, limits: { concurrency } });
+  expect(limits).toEqual({ endpoint: sandboxFusion.url, concurrency: both });
 });
 
 test("what the service fails at is no score of 0, and is tried again where the loop does so", async () => {

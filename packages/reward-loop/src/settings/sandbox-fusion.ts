@@ -1,7 +1,8 @@
 /**
  * verl's `reward.sandbox_fusion`: the service in which programs are tested, and its concurrency. In
  * verl that is a semaphore that all workers share; here it is a limit of the loop, which holds for
- * every loop that names the same service: a sample asks for one test at a time.
+ * every loop that names the same service, beside any other limit: a sample asks for one test at a
+ * time.
  */
 
 import { RewardLoopOptionError } from "../errors.ts";
@@ -29,14 +30,27 @@ export function withSandboxLimits<Options extends SandboxAndLimits>(options: Opt
     const wanted = "left out with a `reward` of your own, which says itself where programs run";
     throw new RewardLoopOptionError("sandboxFusion", wanted, url);
   }
-  const { concurrency } = limits ?? {};
-  const least = typeof concurrency === "number" ? Math.min(concurrency, maxConcurrent) : undefined;
   return {
     ...options,
     limits: {
       ...limits,
       endpoint: limits?.endpoint ?? url,
-      concurrency: least ?? concurrency ?? maxConcurrent,
+      concurrency: atMost(maxConcurrent, limits?.concurrency),
     },
+  };
+}
+
+/** Returns a limit within which both hold. "auto" looks for its own below the service's. */
+function atMost(
+  most: number,
+  given: RewardLimits["concurrency"],
+): NonNullable<RewardLimits["concurrency"]> {
+  if (given === undefined) return most;
+  if (typeof given === "number") return Math.min(given, most);
+  const { min, max = most, ...others } = given === "auto" ? {} : given;
+  return {
+    ...others,
+    ...(min === undefined ? {} : { min: Math.min(min, most) }),
+    max: Math.min(max, most),
   };
 }
