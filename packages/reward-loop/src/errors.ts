@@ -91,7 +91,7 @@ export class RewardLoopWorkerLostError extends Error {
   }
 }
 
-/** Another reward loop uses this endpoint with other limits. */
+/** Another reward, of this loop or of another one, uses this endpoint with other limits. */
 export class RewardLimiterConflictError extends Error {
   override readonly name = "RewardLimiterConflictError";
   /** Tells this error from others: compare this, not the message. */
@@ -101,7 +101,7 @@ export class RewardLimiterConflictError extends Error {
 
   constructor(endpoint: string) {
     super(
-      `Endpoint "${endpoint}" is used with other limits by another reward loop: give both the same, or endpoints of different names.`,
+      `Endpoint "${endpoint}" already has other limits, from another reward of this loop or from another loop: give all of them the same \`limits\`, or different names in \`limits.endpoint\`.`,
     );
     this.endpoint = endpoint;
   }

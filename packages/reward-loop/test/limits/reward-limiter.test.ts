@@ -95,6 +95,7 @@ test("settings that contradict others' are refused, and taken when nobody is lef
   expect(rewardLimiterOf(endpoint, other)).toBeDefined();
   await expect(new LimiterClient(limiter, "two", other).ready()).rejects.toMatchObject({
     name: "RewardLimiterConflictError",
+    message: expect.stringContaining("another reward of this loop") as string,
     endpoint,
   });
   await expect(new LimiterClient(limiter, "two", other).acquire({})).rejects.toThrow(
