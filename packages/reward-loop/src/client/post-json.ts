@@ -3,12 +3,17 @@
  * an EndpointError.
  */
 
-import { fieldOf, messageOf } from "@rayling/reward-manager-registry/values";
+import {
+  fieldOf,
+  messageOf,
+  noteRateLimits,
+  turnOf,
+} from "@rayling/reward-manager-registry/values";
 import { postOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
 import { requestEnds } from "./request-ends.ts";
-import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
+import { noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { jsonText } from "./json-text.ts";
 import { withRouterToken } from "./router-tokens.ts";
@@ -36,7 +41,21 @@ export async function postJson(
   options: PostOptions = {},
 ): Promise<unknown> {
   checkOptions(postOptions satisfies TableOf<PostOptions>, options, "postJson");
-  const answer = parsed(url, await postText(url, body, options));
+  return await postJsonAfter(0, url, body, options);
+}
+
+/**
+ * As postJson, without the check of options.
+ *
+ * @param pauseMs what the server has asked for when it refused the request before; 0: nothing
+ */
+export async function postJsonAfter(
+  pauseMs: number,
+  url: string,
+  body: unknown,
+  options: PostOptions,
+): Promise<unknown> {
+  const answer = parsed(url, await postText(url, body, options, pauseMs));
   noteUsage(usageIn(answer));
   return answer;
 }
@@ -50,11 +69,12 @@ export async function postText(
   url: string,
   body: unknown,
   { headers, timeoutMs, signal }: PostOptions = {},
+  pauseMs = 0,
 ): Promise<string> {
   const isNumber = typeof timeoutMs === "number" && !Number.isNaN(timeoutMs);
   if (timeoutMs !== undefined && !isNumber)
     throw new RangeError(`The timeoutMs of ${url} is not a number.`);
-  const turn = turnOf(url, signal);
+  const turn = turnOf(url, signal, pauseMs);
   if (turn !== undefined) await turn;
   const ends = requestEnds(signal, timeoutMs);
   let status: number | undefined;

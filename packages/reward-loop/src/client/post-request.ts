@@ -5,7 +5,7 @@
  * 4xx status is final; 408, 409 and 429 are not, which verl takes for final, too.
  */
 
-import { setTimeout as delay } from "node:timers/promises";
+import { pause } from "@rayling/reward-manager-registry/values";
 import { httpDetailsOf } from "../faults/http-details.ts";
 import { maxRetryAfterMs as standardMaxRetryAfterMs } from "../faults/retry-policy.ts";
 import { postRequestOptions } from "../options/defaults/asking.ts";
@@ -13,7 +13,7 @@ import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
 import { longestTimer } from "../time/clock.ts";
 import { EndpointError } from "./endpoint-error.ts";
-import { postJson } from "./post-json.ts";
+import { postJsonAfter } from "./post-json.ts";
 import type { PostOptions } from "./post-json.ts";
 
 export interface PostRequestOptions extends PostOptions {
@@ -44,9 +44,10 @@ export async function postRequest(
     check,
     ...options
   } = given;
+  let askedMs = 0;
   for (let attempt = 0; ; attempt++) {
     try {
-      const answer = await postJson(url, body, options);
+      const answer = await postJsonAfter(askedMs, url, body, options);
       check?.(answer);
       return answer;
     } catch (error) {
@@ -55,18 +56,9 @@ export async function postRequest(
       const { retryAfterMs = 0 } = httpDetailsOf(error);
       if (!(retryAfterMs <= Math.min(maxRetryAfterMs, longestTimer))) throw error;
       const pauseMs = Math.min(2 ** attempt, 30) * secondMs;
-      await pause(retryAfterMs > 0 ? retryAfterMs : pauseMs, options.signal);
+      askedMs = retryAfterMs;
+      if (askedMs === 0) await pause(pauseMs, options.signal);
     }
-  }
-}
-
-/** Rejects with the signal's reason: the one of Node has it as its cause only. */
-async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
   }
 }
 

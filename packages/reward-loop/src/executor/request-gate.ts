@@ -1,7 +1,8 @@
 /**
  * Paces the requests that a call of a function sends by the client of this package, where its
  * endpoint has limits. The call's lease counts its first request to a server; each further one
- * waits until the limits of the minute have room, and counts there.
+ * waits until the limits of the minute have room, and counts there. A pause that the endpoint has
+ * asked a client for holds at once for all calls.
  *
  * Invariant: it waits for no place among calls at once. Its call has one, and other calls that have
  * one might wait alike.
@@ -10,7 +11,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { isRecord } from "@rayling/reward-manager-registry/values";
-import type { AnnouncedRequest } from "../client/announced.ts";
+import type { AnnouncedRequest } from "@rayling/reward-manager-registry/values";
 import { rewardLimiterOf } from "../limits/reward-limiter.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
@@ -42,19 +43,21 @@ export class RequestGate {
     const server = URL.canParse(request.url) ? new URL(request.url).origin : request.url;
     if (asked.has(server)) {
       // Calls of the limiter are on no sample's account.
-      request.turn = this.#tracker.outside(() => this.#further(request.signal));
+      request.turn = this.#tracker.outside(() => this.#further(request));
     }
     asked.add(server);
   }
 
   /** Rejects with the signal's reason, or with why the limiter is gone. */
-  async #further(signal: AbortSignal | undefined): Promise<void> {
+  async #further({ signal, pauseMs }: AnnouncedRequest): Promise<void> {
     const { endpoint, settings } = this.#limits;
+    const pausedUntilMs = performance.now() + pauseMs;
     this.#limiter ??= rewardLimiterOf(endpoint, settings);
     for (;;) {
       signal?.throwIfAborted();
       try {
-        return await ray.get(this.#limiter.further.remote(signal), PATIENT);
+        const leftMs = Math.max(0, pausedUntilMs - performance.now());
+        return await ray.get(this.#limiter.further.remote(signal, leftMs), PATIENT);
       } catch (error) {
         signal?.throwIfAborted();
         // It is being restarted.

@@ -6,7 +6,7 @@ import type {
   ScoreCall,
   ScoreInput,
 } from "@rayling/reward-manager-registry";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import type { ScoreFailure, TokenUsage } from "../outcome.ts";
 
 /** The result of one run. */

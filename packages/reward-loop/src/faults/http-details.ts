@@ -4,7 +4,7 @@
  */
 
 import { isObject, partOf, withinError } from "./error-tree.ts";
-import { resetAfterMs, retryAfterIn } from "./rate-limit-headers.ts";
+import { resetAfterMs, retryAfterIn } from "@rayling/reward-manager-registry/values";
 
 export interface HttpDetails {
   /** The status of HTTP, or the one that stands for gRPC's code. */

@@ -9,7 +9,7 @@
  * reset time the announcement is forgotten.
  */
 
-import type { AnnouncedLimit } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimit } from "@rayling/reward-manager-registry/values";
 
 /** A call that was let through. */
 export interface TakenCall {

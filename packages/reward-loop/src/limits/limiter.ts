@@ -11,7 +11,7 @@
 import { isDeepStrictEqual } from "node:util";
 
 import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";

@@ -3,7 +3,7 @@
  * the last minute, by the tenth of a second, and the pause and the remainders that were announced.
  */
 
-import type { AnnouncedLimit } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimit } from "@rayling/reward-manager-registry/values";
 import type { EndpointWishes, LimitReport, PastUse } from "./limiter.ts";
 
 /** Tenths of a second in a minute; the resolution of a rate window (rate-window.ts). */

@@ -163,8 +163,11 @@ export class RewardLimiter {
   /**
    * Resolves when a call that has a lease may send one more request: it counts as one of the
    * minute, and takes no place among calls at once. Rejects with the signal's reason.
+   *
+   * @param pauseMs the endpoint has refused it before, and wants no request for so long
    */
-  further(signal?: AbortSignal): Promise<void> {
+  further(signal?: AbortSignal, pauseMs = 0): Promise<void> {
+    if (pauseMs > 0) this.#limiter.pause(pauseMs);
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const giveUp = this.#limiter.askFurther(resolve);

@@ -9,7 +9,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
 import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";

@@ -1,7 +1,7 @@
 /** The report of a call to the limiter of its endpoint. */
 
 import { classOf, isUselessAnswer } from "../faults/failure-class.ts";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import { maxRetryAfterMs } from "../faults/retry-policy.ts";
 import type { LimitReport } from "../limits/limiter.ts";
 import type { SampleOutcome } from "../outcome.ts";

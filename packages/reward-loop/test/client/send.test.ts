@@ -14,6 +14,7 @@ import {
   postRequest,
 } from "@rayling/reward-loop/client";
 import type { ChatOptions, PostOptions, PostRequestOptions } from "@rayling/reward-loop/client";
+import { fieldOf, requests } from "@rayling/reward-manager-registry/values";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 
@@ -261,8 +262,14 @@ test("what no request can be made of says so", async () => {
 
 test.each([
   ["0 shortens no pause", "0", [20, 40, 80]],
-  ["a longer one holds", "200", [200, 200, 200]],
+  ["a longer one holds, and is announced", "200", [200, 200, 200]],
 ])("a server's retry-after: %s", async (_, retryAfterMs, least) => {
+  const announced: unknown[] = [];
+  const hear = (request: unknown): void => void announced.push(fieldOf(request, "pauseMs"));
+  requests.subscribe(hear);
+  onTestFinished(() => {
+    requests.unsubscribe(hear);
+  });
   const atMs: number[] = [];
   await using endpoint = await startEndpoint((_asked, response) => {
     atMs.push(performance.now());
@@ -274,6 +281,8 @@ test.each([
   expect(pauses).toHaveLength(3);
   // A timer of Node may be a millisecond early.
   for (const [place, ms] of least.entries()) expect(pauses[place]).toBeGreaterThan(ms - 2);
+  const asked = Number(retryAfterMs);
+  expect(announced).toEqual([0, asked, asked, asked]);
 });
 
 test.each([Infinity, 2 ** 31, 2 ** 40 + 0.5, 60_000.5])(

@@ -8,7 +8,7 @@ import { classOf } from "../../src/faults/failure-class.ts";
 import { httpDetailsOf } from "../../src/faults/http-details.ts";
 import { HedgePolicy } from "../../src/faults/hedge.ts";
 import { LatencyQuantile } from "../../src/faults/latency-quantile.ts";
-import { announcedIn } from "../../src/faults/rate-limit-headers.ts";
+import { announcedIn } from "@rayling/reward-manager-registry/values";
 import { RetryPolicy } from "../../src/faults/retry-policy.ts";
 import { timeoutFailure } from "../../src/outcome.ts";
 import { failureOf } from "../../src/faults/thrown.ts";

@@ -635,3 +635,17 @@ test("a further request that is given up takes nothing of the minute", async () 
   await next;
   expect(limiter.state().requests).toEqual({ limit: 60, used: 2 });
 });
+
+test("a pause that a client was asked for holds at once for all calls", async () => {
+  const clock = new VirtualClock();
+  const limiter = new RewardLimiter("an endpoint", {}, clock);
+  await limiter.open("one", {});
+  expect(limiter.update("one", 0, [[1, {}]])).toEqual([[1, 0]]);
+  const again = limiter.further(undefined, 3000);
+  expect(limiter.update("one", 0, [[2, {}]])).toEqual([]);
+  await clock.advanceTo(2999);
+  expect(limiter.update("one", 0, [])).toEqual([]);
+  await clock.advanceTo(3000);
+  await again;
+  expect(limiter.update("one", 0, [])).toEqual([[2, 3000]]);
+});

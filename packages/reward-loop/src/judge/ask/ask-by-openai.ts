@@ -1,7 +1,8 @@
 /** A judge asked by the openai SDK, or by what has its form. */
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
-import { noteRateLimits, noteUsage } from "../../client/announced.ts";
+import { noteRateLimits } from "@rayling/reward-manager-registry/values";
+import { noteUsage } from "../../client/announced.ts";
 import { chatAnswerOf } from "../../client/chat-answer.ts";
 import { askByOpenAIOptions } from "../../options/defaults/asking.ts";
 import type { TableOf } from "../../options/defaults/calls.ts";

@@ -5,7 +5,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { codeOf } from "@rayling/reward-manager-registry/values";
-import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
+import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import { givenUpFailure, untriedFailure } from "../../outcome.ts";
