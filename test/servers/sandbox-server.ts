@@ -9,8 +9,17 @@ import type { AddressInfo } from "node:net";
 import { LocalSandbox } from "@rayling/reward-manager-registry";
 import type { Program, ProgramEnd } from "@rayling/reward-manager-registry";
 
-/** What a request comes to instead of an answer. */
-export type SandboxFault = 429 | 500 | 503 | 504 | "sandbox-error" | "malformed" | "hang";
+/** What a request comes to instead of an answer; an object is the body of one. */
+export type SandboxFault =
+  | 429
+  | 500
+  | 503
+  | 504
+  | "sandbox-error"
+  | "malformed"
+  | "reset"
+  | "hang"
+  | object;
 
 export interface RunCodeRequest {
   readonly code: string;
@@ -131,8 +140,20 @@ function answerOf(end: ProgramEnd, { language }: RunCodeRequest): object {
   };
 }
 
+/** Its status is one of HTTP where it is a number. */
+interface GivenAnswer {
+  readonly status?: number | string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 function fail(response: ServerResponse, fault: SandboxFault): void {
   if (fault === "hang") return;
+  if (fault === "reset") return void response.destroy();
+  if (typeof fault === "object") {
+    const { status = 200, headers = {}, ...body } = fault as GivenAnswer;
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    return send(response, typeof status === "number" ? status : 200, { ...body, status });
+  }
   if (fault === "malformed") return void response.end("<html>");
   if (fault === "sandbox-error") {
     return send(response, 200, { status: "SandboxError", message: "no room", run_result: null });

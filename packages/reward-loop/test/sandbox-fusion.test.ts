@@ -81,7 +81,8 @@ test.each([
 });
 
 test("what the service fails at is no score of 0, and is tried again where the loop does so", async () => {
-  const faults = [503, 429, "malformed", "sandbox-error", 500] as const;
+  // Each request is sent three times in an attempt: these are the first attempts of both samples.
+  const faults = [503, 429, "malformed", "sandbox-error", 500, 503] as const;
   await using server = await SandboxServer.start((count) => faults[count]);
   const outcomes = await scoreAll(
     {
@@ -91,7 +92,32 @@ test("what the service fails at is no score of 0, and is tried again where the l
     [doubling(2), doubling(1)],
   );
   expect(scoresOf(outcomes)).toEqual([1, 0.5]);
-  expect(outcomes.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(2 + faults.length);
+  expect(outcomes.map(({ attempts }) => attempts)).toEqual([2, 2]);
+  expect(server.requests.length).toBe(faults.length + 4);
+});
+
+test("each request for a sample counts in the minute, and a pause holds for all of them", async () => {
+  const refused = { status: 429, headers: { "retry-after": "0.2" } };
+  const good = { status: "Finished", return_code: 0, stdout: "2" };
+  const askedAt: number[] = [];
+  await using server = await SandboxServer.start((count) => {
+    askedAt.push(performance.now());
+    return count === 1 ? refused : { status: "Success", run_result: good };
+  });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    sandboxFusion: { url: server.url, maxConcurrent: 1 },
+    limits: { requestsPerMinute: 6000 },
+  });
+  const outcomes = await Promise.all(
+    [doubling(2), doubling(1)].map((one) => loop.computeScore(one)),
+  );
+  expect(scoresOf(outcomes)).toEqual([0.5, 0.5]);
+  expect(askedAt.length).toBe(5);
+  expect((askedAt[2] ?? 0) - (askedAt[1] ?? 0)).toBeGreaterThanOrEqual(199);
+  const [state] = await loop.endpoints();
+  expect(state).toMatchObject({ granted: 2, requests: { used: 5 } });
 });
 
 test("a service that is not there makes samples invalid, and says why", async () => {

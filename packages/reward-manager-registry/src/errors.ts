@@ -273,14 +273,23 @@ export class SandboxServiceError extends Error {
   readonly status: number | undefined;
   /** The headers of the answer, which may say how long to wait. */
   readonly headers: Headers | undefined;
+  /** The first 2,000 characters of an answer that is of no use; empty: it had none. */
+  readonly body: string;
 
   constructor(
     problem: string,
-    { status, headers, cause }: { status?: number; headers?: Headers; cause?: unknown } = {},
+    {
+      status,
+      headers,
+      body = "",
+      cause,
+    }: { status?: number; headers?: Headers; body?: string; cause?: unknown } = {},
   ) {
-    super(`The sandbox service failed: ${problem}.`, cause === undefined ? {} : { cause });
+    const said = body.trim() === "" ? "." : `: ${body.trim().slice(0, 200)}`;
+    super(`The sandbox service failed: ${problem}${said}`, cause === undefined ? {} : { cause });
     this.status = status;
     this.headers = headers;
+    this.body = body.slice(0, 2000);
   }
 }
 

@@ -8,7 +8,8 @@ import {
   scoreSandboxFusion,
 } from "@rayling/reward-manager-registry";
 import type { CodeScore, Program, ProgramEnd, ScoreInput } from "@rayling/reward-manager-registry";
-import { describe, expect, test, vi } from "vitest";
+import { announcements } from "@rayling/reward-manager-registry/values";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
 import type { SandboxFault } from "../../../test/servers/sandbox-server.ts";
 import { lastCodeBlock } from "../src/scorers/code/code-block.ts";
@@ -297,19 +298,94 @@ describe("sandbox_fusion", () => {
     expect([score, server.requests.length]).toEqual([0, 0]);
   });
 
-  test("a gateway that gave up is asked three times", async () => {
-    const options = { retryDelayMs: 1 };
-    await using twice = await SandboxServer.start((count) => (count < 2 ? 504 : undefined));
-    const { score } = await scoreSandboxFusion(fenced(double), doubles(2), {
-      url: twice.url,
-      ...options,
-    });
-    expect([score, twice.requests.length]).toEqual([1, 4]);
-    await using always = await SandboxServer.start(() => 504);
+  const doubling = fenced("n * 2", "js");
+
+  test.each([504, 500, 429, "sandbox-error", "malformed", "reset"] as const)(
+    "a request that came to %s is sent three times, and those before it once",
+    async (fault) => {
+      const tests = doubles(3);
+      const twice = (count: number): SandboxFault | undefined =>
+        count === 1 || count === 2 ? fault : undefined;
+      await using server = await SandboxServer.start(twice, expressions);
+      const options = { url: server.url, retryDelayMs: 1 };
+      const { score } = await scoreSandboxFusion(doubling, tests, options);
+      expect(score).toBe(1);
+      expect(server.requests.map(({ stdin }) => stdin)).toEqual([
+        "0\n",
+        "1\n",
+        "1\n",
+        "1\n",
+        "2\n",
+      ]);
+    },
+  );
+
+  test("a request that came to nothing three times fails the sample, whose next attempt goes on", async () => {
+    const often = (count: number): SandboxFault | undefined =>
+      count >= 1 && count <= 3 ? 504 : undefined;
+    await using server = await SandboxServer.start(often, expressions);
+    const score = createDefaultComputeScore({ sandboxFusionUrl: server.url, retryDelayMs: 1 });
+    const input = { dataSource: "apps", solutionStr: doubling, extraInfo: {} };
+    const given = { ...input, groundTruth: doubles(2) };
+    await expect(score(given)).rejects.toMatchObject({ code: "SANDBOX_SERVICE", status: 504 });
+    expect(await score(given)).toBe(1);
+    expect(server.requests.map(({ stdin }) => stdin)).toEqual(["0\n", "1\n", "1\n", "1\n", "1\n"]);
+  });
+
+  test.each([
+    ["a status of the request's own", { status: 422, detail: "memory_limit_MB too large" }],
+    ["a pause that is too long", { status: 429, headers: { "retry-after": "11" }, detail: "full" }],
+  ])("%s is not waited for, and says why", async (_, answer) => {
+    await using server = await SandboxServer.start(() => answer);
     await expect(
-      scoreSandboxFusion(fenced(double), doubles(2), { url: always.url, ...options }),
-    ).rejects.toMatchObject({ code: "SANDBOX_SERVICE", status: 504 });
-    expect(always.requests.length).toBe(3);
+      scoreSandboxFusion(doubling, doubles(1), { url: server.url, retryDelayMs: 1 }),
+    ).rejects.toMatchObject({
+      message: expect.stringContaining(answer.detail) as string,
+      body: expect.stringContaining(answer.detail) as string,
+      status: answer.status,
+    });
+    expect(server.requests.length).toBe(1);
+  });
+
+  const finished = { status: "Finished", return_code: 0 };
+  test.each([
+    ["a number as output", "Success", { ...finished, stdout: 1 }, "run_result.stdout"],
+    ["a list as output", "Success", { ...finished, stdout: [] }, "run_result.stdout"],
+    ["a text as code", "Success", { ...finished, return_code: "0" }, "run_result.return_code"],
+    ["a text as result", "Success", "ran", "run_result of"],
+    ["no result", "Success", { status: "Finished" }, "without the result"],
+    ["no result that is written", "Success", { status: "Finished", stdout: null }, "without"],
+    ["a failure without its code", "Failed", { status: "Finished", stdout: "" }, "without"],
+  ])("%s in an answer is the service's failure", async (_, status, run_result, problem) => {
+    await using server = await SandboxServer.start(() => ({ status, run_result }));
+    await expect(
+      scoreSandboxFusion(doubling, doubles(1), { url: server.url, retryDelayMs: 1 }),
+    ).rejects.toMatchObject({
+      code: "SANDBOX_SERVICE",
+      message: expect.stringContaining(problem) as string,
+    });
+    expect(server.requests.length).toBe(3);
+  });
+
+  test("what a good answer announces is passed on", async () => {
+    const heard: unknown[] = [];
+    const hear = (announced: unknown): void => void heard.push(announced);
+    announcements.subscribe(hear);
+    onTestFinished(() => {
+      announcements.unsubscribe(hear);
+    });
+    const headers = { "x-ratelimit-remaining": "7", "x-ratelimit-reset": "60" };
+    const answer = { status: "Success", headers, run_result: { ...finished, stdout: "0" } };
+    await using server = await SandboxServer.start(() => answer);
+    await scoreSandboxFusion(doubling, doubles(1), { url: server.url });
+    expect(heard).toEqual([{ requests: { remaining: 7, resetMs: 60_000 } }]);
+  });
+
+  test("a run that has ended may have no output, as the protocol says", async () => {
+    const answer = { status: "Success", run_result: { ...finished, stdout: null } };
+    await using server = await SandboxServer.start(() => answer);
+    const { metadata } = await scoreSandboxFusion(doubling, doubles(1), { url: server.url });
+    expect(metadata).toMatchObject([{ status: "wrong_answer", exitCode: 0 }]);
   });
 
   test.each([
@@ -319,10 +395,10 @@ describe("sandbox_fusion", () => {
     ["malformed", { message: expect.stringContaining("no JSON") as string }],
   ] as const)("%s is the service's failure, and no test's", async (fault, expected) => {
     await using server = await SandboxServer.start((count): SandboxFault | undefined =>
-      count === 1 ? fault : undefined,
+      count === 0 ? undefined : fault,
     );
     await expect(
-      scoreSandboxFusion(fenced(double), doubles(3), { url: server.url }),
+      scoreSandboxFusion(fenced(double), doubles(3), { url: server.url, retryDelayMs: 1 }),
     ).rejects.toMatchObject(expected);
   });
 

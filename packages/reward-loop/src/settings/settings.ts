@@ -156,6 +156,7 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
         lenient: lenientOf(options),
         sandboxFusionUrl: sandboxFusion?.url,
         memoryLimitMb: sandboxFusion?.memoryLimitMb,
+        retryDelayMs: policy.retry?.baseMs,
         // Programs are processes, and each executor starts its own.
         maxConcurrent: Math.max(1, Math.floor(availableParallelism() / (workers * executors))),
       },

@@ -11,7 +11,8 @@ import { checkOptionNames } from "../option-names.ts";
 import type { OptionNames } from "../option-names.ts";
 import { describeValue } from "../value-description.ts";
 import { scorePrimeCode } from "./code/prime-code.ts";
-import { scoreSandboxFusion } from "./code/sandbox-fusion.ts";
+import { KeptTests } from "./code/kept-tests.ts";
+import { scoreByService } from "./code/sandbox-fusion.ts";
 import { scoreGeo3k } from "./geo3k.ts";
 import { scoreGsm8k } from "./gsm8k.ts";
 import { scoreMathDapo } from "./math-dapo.ts";
@@ -36,6 +37,8 @@ export interface DefaultScoreOptions {
   readonly sandboxFusionUrl?: string | undefined;
   /** verl `sandbox_fusion.memory_limit_mb`. Default 1,024. */
   readonly memoryLimitMb?: number | undefined;
+  /** The pause before the service is asked again (SandboxFusionOptions). Default 1,000. */
+  readonly retryDelayMs?: number | undefined;
   /** The most programs at once on this machine. Default: one per CPU. */
   readonly maxConcurrent?: number | undefined;
   /**
@@ -48,6 +51,7 @@ const optionNames: OptionNames<DefaultScoreOptions> = {
   lenient: true,
   sandboxFusionUrl: true,
   memoryLimitMb: true,
+  retryDelayMs: true,
   maxConcurrent: true,
   isolation: true,
 };
@@ -56,15 +60,18 @@ const optionNames: OptionNames<DefaultScoreOptions> = {
 export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
   checkOptionNames(options, optionNames);
   const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation, lenient = false } = options;
+  const { retryDelayMs } = options;
   if (typeof lenient !== "boolean") {
     throw new InvalidScorerOptionError("lenient", "true or false", describeValue(lenient));
   }
   const memory = memoryLimitMb === undefined ? {} : { memoryLimitMb };
+  const delay = retryDelayMs === undefined ? {} : { retryDelayMs };
   const sandbox = new LocalSandbox({
     ...memory,
     ...(maxConcurrent === undefined ? {} : { maxConcurrent }),
     ...(isolation === undefined ? {} : { isolation }),
   });
+  const kept = new KeptTests();
   return (input) => {
     const { scorer } = routeDataSource(input.dataSource, { sandboxFusionUrl });
     const { solutionStr, groundTruth, signal } = input;
@@ -72,8 +79,8 @@ export function createDefaultComputeScore(options: DefaultScoreOptions = {}): Co
       case "prime_code":
         return scoreOf(scorePrimeCode(solutionStr, groundTruth, { sandbox, signal }));
       case "sandbox_fusion": {
-        const url = sandboxFusionUrl ?? "";
-        return scoreOf(scoreSandboxFusion(solutionStr, groundTruth, { url, ...memory, signal }));
+        const service = { url: sandboxFusionUrl ?? "", ...memory, ...delay, signal };
+        return scoreOf(scoreByService(solutionStr, groundTruth, service, kept));
       }
       default:
         return rules[scorer](input, lenient);

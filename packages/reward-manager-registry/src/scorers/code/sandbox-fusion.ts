@@ -1,13 +1,12 @@
 /**
  * verl's sandbox_fusion: the program of a response against the tests of its task, in a sandbox
  * service that speaks SandboxFusion's `run_code`. Each test is one request, one after the other, so
- * that a limit on samples is also a limit on requests.
+ * that a limit on samples at once is also a limit on requests at once.
  *
  * A failure of the service is an error, and no failed test: verl counts both as 0.
  */
 
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { InvalidScorerOptionError, SandboxServiceError } from "../../errors.ts";
 import { checkOptionNames } from "../../option-names.ts";
 import type { OptionNames } from "../../option-names.ts";
@@ -16,8 +15,11 @@ import { lastCodeBlock } from "./code-block.ts";
 import type { CodeBlock } from "./code-block.ts";
 import { mostTests, readCodeTests } from "./code-tests.ts";
 import type { CodeScore, CodeTest, CodeTestResult } from "./code-tests.ts";
+import type { KeptTests } from "./kept-tests.ts";
 import { checkMostTimeouts, isHopeless, skipped } from "./prime-code.ts";
 import { sameValue } from "./same-answer.ts";
+import { askService } from "./sandbox-service.ts";
+import type { CommandResult, RunCodeAnswer } from "./sandbox-service.ts";
 import { callingProgram } from "./service-caller.ts";
 
 /** Settings of a sandbox service. */
@@ -39,8 +41,9 @@ export interface SandboxFusionOptions {
    */
   readonly mostTimeouts?: number;
   /**
-   * The pause between the three attempts of a request that the service's gateway gave up (504);
-   * twice as long the second time. Default 1,000.
+   * The pause between the three attempts of a request at which the service failed (408, 409, 429,
+   * 5xx, a broken connection, an answer of no use), where it asks for none itself (`retry-after`,
+   * at most 10 s); twice as long the second time. Default 1,000.
    */
   readonly retryDelayMs?: number;
   /** Ends the requests when it is aborted. */
@@ -57,11 +60,8 @@ const optionNames: OptionNames<SandboxFusionOptions> = {
   signal: true,
 };
 
-const tries = 3;
 /** The time of a request beyond that of its program. */
 const spareMs = 10_000;
-/** A timer of Node that is to wait longer fires at once. */
-const longestTimer = 2 ** 31 - 1;
 
 /**
  * Scores a response; without a block of code it is 0. Rejects with InvalidSampleError for malformed
@@ -73,6 +73,20 @@ export async function scoreSandboxFusion(
   groundTruth: unknown,
   options: SandboxFusionOptions,
 ): Promise<CodeScore> {
+  return await scoreByService(response, groundTruth, options);
+}
+
+/**
+ * As scoreSandboxFusion.
+ *
+ * @param kept has the results of an earlier attempt, and keeps those of one that fails
+ */
+export async function scoreByService(
+  response: string,
+  groundTruth: unknown,
+  options: SandboxFusionOptions,
+  kept?: KeptTests,
+): Promise<CodeScore> {
   checkOptionNames(options, optionNames);
   const { tests, functionName } = readCodeTests(groundTruth);
   const { continuous = true, mostTimeouts = 1, timeoutMs = 10_000 } = options;
@@ -83,15 +97,19 @@ export async function scoreSandboxFusion(
   const block = lastCodeBlock(response);
   if (block === undefined) return { score: 0, metadata: [] };
   const counted = continuous ? Math.min(mostTests, tests.length) : tests.length;
-  const metadata: CodeTestResult[] = [];
+  const metadata: CodeTestResult[] = [...(kept?.take(response, groundTruth) ?? [])];
   for (const [index, test] of tests.entries()) {
+    if (index < metadata.length) continue;
     // Tests behind the first ten run only for a program that has passed those, and only until one
     // is wrong.
     if (index === counted && passedOf(metadata) < counted) break;
-    const isMarked = test.assertion !== undefined || functionName !== undefined;
-    const mark = isMarked ? `rayling-${randomUUID()}` : undefined;
-    const answer = await runCode(block, { ...test, mark }, functionName, options);
-    const result = resultOf(index, { ...test, mark }, functionName, answer);
+    let result: CodeTestResult;
+    try {
+      result = await resultBy(index, test, { block, functionName, options });
+    } catch (error) {
+      kept?.keep(response, groundTruth, metadata);
+      throw error;
+    }
     metadata.push(result);
     if (isHopeless(metadata, mostTimeouts)) break;
     if (index >= counted && result.status === "wrong_answer") {
@@ -116,35 +134,40 @@ interface SentTest extends CodeTest {
   readonly mark: string | undefined;
 }
 
-/** The used part of the service's answer. */
-interface RunCodeAnswer {
-  readonly status?: "Success" | "Failed" | "SandboxError";
-  readonly message?: string;
-  readonly compile_result?: CommandResult | null;
-  readonly run_result?: CommandResult | null;
+/** A program, for all tests of its sample. */
+interface TestedProgram {
+  readonly block: CodeBlock;
+  readonly functionName: string | undefined;
+  readonly options: SandboxFusionOptions;
 }
 
-interface CommandResult {
-  readonly status?: "Finished" | "Error" | "TimeLimitExceeded";
-  readonly execution_time?: number | null;
-  readonly return_code?: number | null;
-  readonly stdout?: string | null;
-  readonly stderr?: string | null;
+/** Runs a test by the service. */
+async function resultBy(
+  index: number,
+  test: CodeTest,
+  { block, functionName, options }: TestedProgram,
+): Promise<CodeTestResult> {
+  const { url, timeoutMs = 10_000, retryDelayMs = 1000, signal } = options;
+  const isMarked = test.assertion !== undefined || functionName !== undefined;
+  const sent: SentTest = { ...test, mark: isMarked ? `rayling-${randomUUID()}` : undefined };
+  const body = requestOf(block, sent, functionName, options);
+  const use = { url, timeoutMs: 2 * timeoutMs + spareMs, retryDelayMs, signal };
+  return await askService(body, use, (answer) => resultOf(index, sent, functionName, answer));
 }
 
-async function runCode(
+/** The body of the request for a test. */
+function requestOf(
   { language, code }: CodeBlock,
   { stdin, assertion, mark }: SentTest,
   functionName: string | undefined,
-  options: SandboxFusionOptions,
-): Promise<RunCodeAnswer> {
-  const { url, timeoutMs = 10_000, memoryLimitMb = 1024, retryDelayMs = 1000, signal } = options;
+  { timeoutMs = 10_000, memoryLimitMb = 1024 }: SandboxFusionOptions,
+): string {
   const seconds = timeoutMs / 1000;
   const isCall = functionName !== undefined && mark !== undefined;
   const end = `${language === "python" ? '__import__("sys").__stdout__' : "process.stdout"}.write`;
   const program =
     assertion === undefined ? code : `${code}\n\n${assertion}\n${end}("\\n${mark}\\n")\n`;
-  const body = JSON.stringify({
+  return JSON.stringify({
     compile_timeout: seconds,
     run_timeout: seconds,
     code: isCall ? callingProgram(language, program, { name: functionName, mark }) : program,
@@ -154,44 +177,6 @@ async function runCode(
     files: {},
     fetch_files: [],
   });
-  for (let attempt = 1; ; attempt++) {
-    const answer = await post(url, body, 2 * timeoutMs + spareMs, signal);
-    if (answer.status !== 504 || attempt === tries) return read(answer);
-    await answer.body?.cancel();
-    const pauseMs = Math.min(attempt * retryDelayMs, longestTimer);
-    await delay(pauseMs, undefined, signal === undefined ? {} : { signal });
-  }
-}
-
-function post(
-  url: string,
-  body: string,
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
-): Promise<Response> {
-  const late = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), longestTimer));
-  return fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json" },
-    body,
-    signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-  });
-}
-
-async function read(answer: Response): Promise<RunCodeAnswer> {
-  const { status, headers } = answer;
-  const text = await answer.text();
-  if (!answer.ok) throw new SandboxServiceError(`it answered ${status}`, { status, headers });
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new SandboxServiceError("its answer is no JSON", { cause });
-  }
-  if (typeof value !== "object" || value === null) {
-    throw new SandboxServiceError("its answer is no object");
-  }
-  return value;
 }
 
 /** Throws SandboxServiceError when the answer says nothing about the program. */
@@ -201,27 +186,24 @@ function resultOf(
   functionName: string | undefined,
   answer: RunCodeAnswer,
 ): CodeTestResult {
-  const { status, message = "", compile_result: compiled, run_result: run } = answer;
+  const { status, message, compiled, run } = answer;
   const [stdout = null, behind] =
     mark === undefined ? [run?.stdout] : (run?.stdout?.split(`\n${mark}\n`) ?? []);
   const measured = {
     test,
     stdout,
     stderr: run?.stderr ?? compiled?.stderr ?? null,
-    exitCode: run?.return_code ?? null,
-    durationMs: typeof run?.execution_time === "number" ? 1000 * run.execution_time : null,
+    exitCode: run?.returnCode ?? null,
+    durationMs: typeof run?.seconds === "number" ? 1000 * run.seconds : null,
   };
-  if (status === "Failed" && compiled !== null && compiled !== undefined) {
-    const isFinished = compiled.status === "Finished";
-    const failed = isFinished ? compiled.return_code !== 0 : compiled.status !== undefined;
-    if (failed) return { ...measured, status: "compile_error" };
+  if (status === "Failed") {
+    if (compiled !== undefined && isFailed(compiled)) {
+      return { ...measured, status: "compile_error" };
+    }
+    if (run?.status === "TimeLimitExceeded") return { ...measured, status: "timeout" };
+    if (run !== undefined && isFailed(run)) return { ...measured, status: "runtime_error" };
   }
-  if (status === "Failed" && run?.status === "TimeLimitExceeded") {
-    return { ...measured, status: "timeout" };
-  }
-  const broke = run?.status === "Error" || (run?.status === "Finished" && run.return_code !== 0);
-  if (status === "Failed" && broke) return { ...measured, status: "runtime_error" };
-  if (status === "Success" && run?.status === "Finished") {
+  if (status === "Success" && run?.status === "Finished" && !isPartial(run)) {
     if (mark !== undefined && behind === undefined) return { ...measured, status: "runtime_error" };
     const isRight =
       functionName === undefined
@@ -229,7 +211,21 @@ function resultOf(
         : sameValue(behind?.split("\n", 1)[0] ?? "", expected ?? "");
     return { ...measured, status: isRight ? "success" : "wrong_answer" };
   }
-  throw new SandboxServiceError(`it answered ${String(status)} ${message}`.trimEnd());
+  const without = run?.status === "Finished" ? "without the result of a run" : "";
+  throw new SandboxServiceError(
+    ["it answered", String(status), message, without].filter(Boolean).join(" "),
+  );
+}
+
+/** By the service's protocol a command that has failed says so by its status or its code. */
+function isFailed({ status, returnCode }: CommandResult): boolean {
+  if (status === "Finished") return returnCode !== null && returnCode !== 0;
+  return status === "Error" || status === "TimeLimitExceeded";
+}
+
+/** A run that has finished has a code or an output: the protocol lets one of both be null. */
+function isPartial({ stdout, returnCode }: CommandResult): boolean {
+  return stdout === null && returnCode === null;
 }
 
 /** verl compares texts without their final line ends. */
