@@ -43,7 +43,11 @@ export class RequestGate {
     const server = URL.canParse(request.url) ? new URL(request.url).origin : request.url;
     if (asked.has(server)) {
       // Calls of the limiter are on no sample's account.
-      request.turn = this.#tracker.outside(() => this.#further(request));
+      request.turn = this.#tracker
+        .outside(() => this.#further(request))
+        .then(() => {
+          run.saw({ further: (run.seen.further ?? 0) + 1 });
+        });
     }
     asked.add(server);
   }

@@ -16,6 +16,8 @@ export type ScoreReply = {
   /** The limits that its endpoint announced, where a client reported them. */
   readonly announced?: AnnouncedLimits;
   readonly readsContext?: true;
+  /** Requests beyond the first, as far as its limiter has let them through. */
+  readonly further?: number;
   /** The usage of its answers, where a client reported it. */
   readonly used?: TokenUsage;
 } & (({ readonly ok: true } & RewardResult) | { readonly ok: false; readonly error: ScoreFailure });
@@ -34,6 +36,8 @@ interface Seen {
   announced?: AnnouncedLimits;
   /** Its function has read where and when it is called. */
   readsContext?: true;
+  /** Requests beyond the first, as far as its limiter has let them through. */
+  further?: number;
   /** The usage of the answers so far, as far as their client reports it. */
   used?: TokenUsage;
 }

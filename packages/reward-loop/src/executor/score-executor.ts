@@ -371,8 +371,9 @@ const layouts: Layouts = new Layouts({ ...trainingField });
 
 /** Adds what the run has told of its calls. Field by field: each sample passes here. */
 function withSeen(reply: Writable<ScoreReply>, { seen }: Run): ScoreReply {
-  const { announced, readsContext, used } = seen;
+  const { announced, further, readsContext, used } = seen;
   if (announced !== undefined) reply.announced = announced;
+  if (further !== undefined) reply.further = further;
   if (readsContext !== undefined) reply.readsContext = readsContext;
   if (used !== undefined) reply.used = used;
   return reply;

@@ -36,8 +36,10 @@ export interface RemoteLease {
   /**
    * The call has its outcome, and may go on, as one that was given up. The limiter hears of it even
    * then, but frees its place with `release`. Once; later reports do nothing.
+   *
+   * @param further requests beyond the first, which a restarted limiter hears of
    */
-  answered(report: LimitReport): void;
+  answered(report: LimitReport, further?: number): void;
   /**
    * The call is over. Once; later calls do nothing.
    *
@@ -147,9 +149,12 @@ export class LimiterClient {
 
   /** One object for all leases. */
   readonly #ends: LeaseEnds = {
-    answered: (lease, report) => {
+    answered: (lease, report, further) => {
       if (this.#ended !== undefined) return;
-      this.#past.wishes.add(report, this.#clock.now());
+      const nowMs = this.#clock.now();
+      this.#past.wishes.add(report, nowMs);
+      // They were sent before: later than it was, so that they are not forgotten too early.
+      if (further > 0) this.#past.uses?.add({ atMs: nowMs, tokens: 0 }, nowMs, further);
       this.#news.answered.push(lease);
       this.#scheduleFlush();
     },
@@ -321,7 +326,7 @@ const overdueReport: LimitReport = { outcome: "unknown" };
 
 /** Hears what becomes of the leases of a holder. */
 interface LeaseEnds {
-  readonly answered: (lease: HeldLease, report: LimitReport) => void;
+  readonly answered: (lease: HeldLease, report: LimitReport, further: number) => void;
   readonly released: (lease: HeldLease, report: LimitReport) => void;
 }
 
@@ -354,12 +359,12 @@ class HeldLease implements RemoteLease {
     this.#cancelOverdue ??= this.#clock.after(OVERDUE_MS, () => this.release(overdueReport));
   }
 
-  answered(report: LimitReport): void {
+  answered(report: LimitReport, further = 0): void {
     if (this.#isOver || this.#report !== undefined) return;
     this.givenUp();
     this.#report = report;
     this.tokens = report.tokens ?? this.tokens;
-    this.#ends.answered(this, report);
+    this.#ends.answered(this, report, further);
   }
 
   /** Returns the report of a call that goes on. */

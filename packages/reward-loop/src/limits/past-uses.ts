@@ -29,8 +29,12 @@ export class PastUses {
     this.#slotMs = minuteMs / slots;
   }
 
-  /** A call that was let through then is over. */
-  add({ atMs, tokens }: { readonly atMs: number; readonly tokens: number }, nowMs: number): void {
+  /** Requests of a call that were let through then have been answered. */
+  add(
+    { atMs, tokens }: { readonly atMs: number; readonly tokens: number },
+    nowMs: number,
+    requests = 1,
+  ): void {
     if (this.#isPast(atMs, nowMs)) return;
     const slot = Math.floor(atMs / this.#slotMs);
     let use = this.#uses.get(slot);
@@ -40,7 +44,7 @@ export class PastUses {
       use = { requests: 0, tokens: 0 };
       this.#uses.set(slot, use);
     }
-    use.requests += 1;
+    use.requests += requests;
     use.tokens += tokens;
   }
 

@@ -9,7 +9,6 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
-import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
 import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
@@ -17,7 +16,7 @@ import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
 import type { CallSpending } from "./call-spending.ts";
-import type { Job, JobCall, JobEnds, SubmitOptions } from "./executors/job.ts";
+import type { Job, JobCall, JobEnds, OfEndpoint, SubmitOptions } from "./executors/job.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 
@@ -210,13 +209,13 @@ export class EndpointCall implements JobCall, JobEnds, PendingCall {
     this.#lease?.release(this.#report);
   }
 
-  answered(outcome: SampleOutcome, announced: AnnouncedLimits | undefined): void {
+  answered(outcome: SampleOutcome, { announced, further }: OfEndpoint = {}): void {
     const { measured } = this.#attempted;
     const { signal } = this.#options;
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
     const report = reportOf(outcome, this.#isGivenUp(), mostMs);
     this.#report = withAnnounced(report, announced, mostMs);
-    this.#lease?.answered(this.#report);
+    this.#lease?.answered(this.#report, further);
     if (outcome.valid) this.#sent?.answered(outcome.latencyMs);
     else if (signal?.aborted === true) this.#sent?.givenUp(outcome.latencyMs);
     else this.#sent?.failed();

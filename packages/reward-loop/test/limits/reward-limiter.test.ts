@@ -605,11 +605,13 @@ test("each request that the client of a function sends to a server counts", asyn
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ choices }));
   });
+  const limits = { requestsPerMinute: 6_000_000, minuteMs: 36_000_000, concurrency: 1 };
   await using loop = await RewardLoopManager.create({
     workers: 1,
     executors: 1,
     reward: { path: fixture("asks.ts"), name: "threeTimes", rewardKwargs: { judgeUrl } },
-    limits: { endpoint: "asked three times", requestsPerMinute: 6000, concurrency: 1 },
+    // Its minutes are long: all of the test is of one.
+    limits: { ...limits, endpoint: "asked three times" },
   });
   const texts = ["a", "b", "c", "d", "e"];
   const outcomes = await Promise.all(texts.map((one) => loop.computeScore(sampleOf(one))));
@@ -617,6 +619,11 @@ test("each request that the client of a function sends to a server counts", asyn
   expect(asked).toBe(15);
   const [state] = await loop.endpoints();
   expect(state).toMatchObject({ granted: 5, requests: { used: 15 } });
+  // A limiter that is restarted is told of all of them.
+  await ray.kill(rewardLimiterOf("asked three times", limits), { noRestart: false });
+  await expect
+    .poll(() => loop.endpoints(), { timeout: 60_000 })
+    .toMatchObject([{ granted: 0, requests: { used: 15 } }]);
 });
 
 test("a further request that is given up takes nothing of the minute", async () => {

@@ -45,8 +45,8 @@ export interface CallPair {
 export interface JobCall {
   /** Its job, set when it is made. */
   job?: Job | undefined;
-  /** It has its outcome, and its endpoint may have announced its limits. Called before its ends. */
-  answered(outcome: SampleOutcome, announced?: AnnouncedLimits): void;
+  /** It has its outcome. Called before its ends. */
+  answered(outcome: SampleOutcome, seen?: OfEndpoint): void;
   /** Whether `beforeAgain` is asked; otherwise it begins anew at once. */
   readonly asksAgain: boolean;
   /**
@@ -200,10 +200,10 @@ export class Job {
   }
 
   /** Reports its outcome. A run that was given up may go on after it. */
-  settle(outcome: Writable<SampleOutcome>, announced?: AnnouncedLimits): void {
+  settle(outcome: Writable<SampleOutcome>, seen: OfEndpoint = {}): void {
     const { slots, call } = this.#options;
     this.#owner.hasOutcome();
-    call?.answered(outcome, announced);
+    call?.answered(outcome, seen);
     outcome.waitedMs += this.#waitedMs;
     this.#ends.settled(outcome, this.id);
     slots?.leave();
@@ -249,10 +249,10 @@ export function settleInvalid(
   job: Job,
   error: ScoreFailure,
   latencyMs: number,
-  { announced, used }: Seen = {},
+  { used, ...seen }: Seen = {},
 ): void {
   const outcome = invalid(job, error, { latencyMs, attempts: job.past.attempts + 1 });
-  job.settle(used === undefined ? outcome : { ...outcome, used }, announced);
+  job.settle(used === undefined ? outcome : { ...outcome, used }, seen);
 }
 
 function invalid(
@@ -264,9 +264,15 @@ function invalid(
   return version === undefined ? { ...outcome } : { ...outcome, version };
 }
 
-/** The client's reports about the endpoint. */
-interface Seen {
+/** The client's reports that its limiter hears of. */
+export interface OfEndpoint {
   readonly announced?: AnnouncedLimits | undefined;
+  /** Requests beyond the first. */
+  readonly further?: number | undefined;
+}
+
+/** The client's reports about the endpoint. */
+interface Seen extends OfEndpoint {
   readonly used?: TokenUsage | undefined;
 }
 
@@ -283,7 +289,7 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
     const reported = isUnsendable ? ({ ...failure, code: "NOT_ENCODABLE" } as const) : failure;
     return settleInvalid(job, reported, 0, used === undefined ? {} : { used });
   }
-  const { latencyMs, announced } = reply;
+  const { latencyMs } = reply;
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
   const { readyMs: waitedMs, past } = job;
@@ -299,7 +305,7 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   if (past.version !== undefined) outcome.version = past.version;
   if (readsContext === true) outcome.readsContext = true;
   if (reply.used !== undefined) outcome.used = reply.used;
-  job.settle(outcome, announced);
+  job.settle(outcome, reply);
 }
 
 export function isReply(reply: unknown): reply is ScoreReply {
