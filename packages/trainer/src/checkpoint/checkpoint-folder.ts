@@ -102,10 +102,20 @@ export async function resumeCheckpoint({
   }
   const [latest] = passedOver;
   if (latest === undefined) return undefined;
+  const later = (await ofFolder(folder, () => stepsIn(folder))).find(
+    (step) => !steps.includes(step),
+  );
+  const [subject, advice] =
+    later === undefined
+      ? ["none of its checkpoints", ""]
+      : [
+          `none of its checkpoints up to step ${steps[0]}, which ${LATEST} names,`,
+          `; resume_mode resume_path takes a later one, such as ${at(folder, later)}`,
+        ];
   throw new CheckpointError(
     "CHECKPOINT_DAMAGED",
     folder,
-    `none of its checkpoints is whole; the latest: ${latest.message}. With resume_mode disable the run begins anew`,
+    `${subject} is whole; the latest: ${latest.message}. With resume_mode disable the run begins anew${advice}`,
     { cause: latest },
   );
 }

@@ -228,7 +228,12 @@ describe("auto", () => {
     const path = await saved(1);
     await rename(join(path, "global_step_1"), join(path, "global_step_3"));
     const gone = await refusal(resumeCheckpoint({ folder: path }));
-    expect(gone.message).toMatch(/none of its checkpoints is whole.*global_step_1.*disable/);
+    expect(gone.message).toMatch(
+      /none of its checkpoints up to step 1, which latest_checkpointed_iteration.txt names, is whole.*global_step_1.*disable.*resume_path.*global_step_3$/,
+    );
+    await rm(join(path, "global_step_3"), { recursive: true });
+    const none = await refusal(resumeCheckpoint({ folder: path }));
+    expect(none.message).toMatch(/none of its checkpoints is whole.*global_step_1.*disable/);
     expect(await resumeCheckpoint({ folder: path, mode: "disable" })).toBeUndefined();
   });
 });

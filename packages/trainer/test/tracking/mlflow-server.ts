@@ -18,6 +18,8 @@ export interface MlflowKept {
   answerWith: ((path: string, body: string) => number | Page | undefined) | undefined;
   /** Keys for which all values of a request are refused. */
   readonly refused: Set<string>;
+  /** How many of the next answers to a request that makes a run are lost on their way. */
+  unheard: number;
 }
 
 /** What a gateway before the server answers. */
@@ -34,10 +36,13 @@ interface Sent {
   }[];
   readonly params?: readonly { readonly key: string; readonly value: string }[];
   readonly status?: unknown;
+  readonly filter?: string;
+  readonly tags?: readonly { readonly key: string; readonly value: string }[];
 }
 
 export async function mlflowServer(): Promise<MlflowKept> {
   const experiments = new Map<string, string>();
+  const marks = new Set<string>();
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? "", "http://localhost");
     const path = url.pathname.replace("/api/2.0/", "");
@@ -78,6 +83,14 @@ export async function mlflowServer(): Promise<MlflowKept> {
       experiments.set(body.name ?? "", "1");
       return answer(200, { experiment_id: "1" });
     }
+    if (path.endsWith("runs/search")) {
+      const [, mark = ""] = /^tags\.`rayling\.run` = '([^']+)'$/.exec(body.filter ?? "") ?? [];
+      return answer(200, marks.has(mark) ? { runs: [run] } : {});
+    }
+    if (path.endsWith("runs/create")) {
+      for (const { key, value } of body.tags ?? []) if (key === "rayling.run") marks.add(value);
+      if (kept.unheard-- > 0) return void request.socket.destroy();
+    }
     if (path.startsWith("mlflow-artifacts/")) kept.artifacts.set(path, body);
     if (body.status !== undefined) kept.statuses.push(body.status);
     for (const { key, value } of body.params ?? []) kept.params.set(key, value);
@@ -100,6 +113,7 @@ export async function mlflowServer(): Promise<MlflowKept> {
     authorizations: new Set(),
     answerWith: undefined,
     refused: new Set(),
+    unheard: 0,
   };
   return kept;
 }

@@ -118,6 +118,17 @@ test.each([
   },
 );
 
+test("a run whose making had no answer is found again, and no second one is made", async () => {
+  const server = await mlflowServer();
+  server.unheard = 1;
+  const { tracking } = await opened(await runFolder(), { trackingUri: server.uri });
+  tracking.log({ loss: 1 }, 1);
+  await tracking.close();
+  expect(server.metrics.get("loss 1")).toBe(1);
+  expect(server.statuses).toEqual(["FINISHED"]);
+  expect(server.paths.filter((path) => path === "mlflow/runs/create")).toHaveLength(1);
+});
+
 test("a server that is away for a while loses nothing, with one warning", async () => {
   const server = await mlflowServer();
   let left = 5;

@@ -7,6 +7,7 @@
  * starting.
  */
 
+import { randomUUID } from "node:crypto";
 import { Delivery, RefusedReport } from "../delivery.ts";
 import type {
   Generation,
@@ -18,7 +19,7 @@ import type {
 import { MlflowClient, NotMlflowError } from "./mlflow-client.ts";
 import { MlflowKeys } from "./mlflow-keys.ts";
 import { knownMlflowRun, noteMlflowRun, openMlflowRun } from "./mlflow-run.ts";
-import type { MlflowRun } from "./mlflow-run.ts";
+import type { MlflowRun, WantedMlflowRun } from "./mlflow-run.ts";
 import { mlflowMetrics, mlflowParams } from "./mlflow-values.ts";
 import type { KeyValue } from "./mlflow-values.ts";
 import { valuesReports } from "./values-report.ts";
@@ -67,9 +68,7 @@ export class MlflowLogger implements TrackingLogger {
   readonly #kept = new Set<string>();
   #delivery: Delivery | undefined;
   #client: MlflowClient | undefined;
-  #tracked: TrackedRun | undefined;
-  /** The run to continue. Undefined: one is made. */
-  #known: string | undefined;
+  #wanted: WantedMlflowRun | undefined;
   #run: MlflowRun | undefined;
   #warn: (problem: string, cause?: unknown) => void = () => undefined;
 
@@ -81,9 +80,9 @@ export class MlflowLogger implements TrackingLogger {
   async open(run: TrackedRun, warn: (problem: string, cause?: unknown) => void): Promise<void> {
     const { pauseMs = 1000, maxKept = 1_000_000, trackingUri } = this.#options;
     this.#client = new MlflowClient(trackingUri);
-    this.#tracked = run;
     this.#warn = warn;
-    this.#known = await knownMlflowRun(run, this.#client.uri, warn);
+    const known = await knownMlflowRun(run, this.#client.uri, warn);
+    this.#wanted = { tracked: run, known, mark: randomUUID(), isAsked: false };
     this.#delivery = new Delivery({ warn, pauseMs, maxKept });
     try {
       await this.#opened(AbortSignal.timeout(firstTimeoutMs));
@@ -165,14 +164,14 @@ export class MlflowLogger implements TrackingLogger {
   }
 
   async #opened(signal: AbortSignal): Promise<OpenedRun> {
-    if (this.#client === undefined || this.#tracked === undefined) {
+    if (this.#client === undefined || this.#wanted === undefined) {
       throw new TypeError("the logger is not open");
     }
     if (this.#run === undefined) {
-      this.#run = await openMlflowRun(this.#client, this.#tracked, this.#known, signal);
-      const isMade = this.#known === undefined;
+      this.#run = await openMlflowRun(this.#client, this.#wanted, signal);
+      const { tracked, known } = this.#wanted;
       const { id } = this.#run;
-      if (isMade) await noteMlflowRun(this.#tracked, this.#client.uri, id, this.#warn);
+      if (known === undefined) await noteMlflowRun(tracked, this.#client.uri, id, this.#warn);
     }
     return { client: this.#client, run: this.#run };
   }

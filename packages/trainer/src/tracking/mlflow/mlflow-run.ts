@@ -52,30 +52,66 @@ export async function knownMlflowRun(
   }
 }
 
+/** The run that a logger opens. */
+export interface WantedMlflowRun {
+  readonly tracked: TrackedRun;
+  /** The run to continue. Undefined: one is made. */
+  readonly known: string | undefined;
+  /** A text of the logger's own, which marks the run that it makes. */
+  readonly mark: string;
+  /** Whether the server may have made it before, and its answer was lost or late. */
+  isAsked: boolean;
+}
+
 /**
- * Makes the run on the server, or continues the known one. Rejects with what the server, or the way
- * to it, fails with; with nothing else, since another attempt would make another run.
+ * Makes the run on the server, or continues the known one. Where an attempt before had no answer,
+ * the run that it may have made is looked for first. Rejects with what the server, or the way to
+ * it, fails with.
  */
 export async function openMlflowRun(
   client: MlflowClient,
-  run: TrackedRun,
-  known: string | undefined,
+  wanted: WantedMlflowRun,
   signal: AbortSignal,
 ): Promise<MlflowRun> {
+  const { tracked, known, mark } = wanted;
   if (known !== undefined) return await continued(client, known, signal);
-  const experiment = await experimentId(client, run.projectName, signal);
+  const experiment = await experimentId(client, tracked.projectName, signal);
+  const made = wanted.isAsked ? await runMarked(client, experiment, mark, signal) : undefined;
+  if (made !== undefined) return made;
+  wanted.isAsked = true;
   const answer = await client.call({
     method: "POST",
     path: "mlflow/runs/create",
     body: {
       experiment_id: experiment,
-      run_name: run.experimentName,
+      run_name: tracked.experimentName,
       start_time: Date.now(),
-      tags: [{ key: "mlflow.source.name", value: "rayling" }],
+      tags: [
+        { key: "mlflow.source.name", value: "rayling" },
+        { key: markKey, value: mark },
+      ],
     },
     signal,
   });
   return runIn(answer);
+}
+
+const markKey = "rayling.run";
+
+async function runMarked(
+  client: MlflowClient,
+  experiment: string,
+  mark: string,
+  signal: AbortSignal,
+): Promise<MlflowRun | undefined> {
+  const body = {
+    experiment_ids: [experiment],
+    filter: `tags.\`${markKey}\` = '${mark}'`,
+    max_results: 1,
+  };
+  const { runs } = await client.call({ method: "POST", path: "mlflow/runs/search", body, signal });
+  const [run]: readonly unknown[] = Array.isArray(runs) ? runs : [];
+  return run === undefined ? undefined : runIn({ run });
 }
 
 /** Notes the run for those that resume. Never rejects: `warn` is called where that fails. */
