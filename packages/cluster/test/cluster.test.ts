@@ -410,18 +410,20 @@ test("a lost machine holds no process", async () => {
 });
 
 /** What comes of a shutdown is also looked at where the driver is the test. */
-test.each(sized({ gate: ["exit", "return"], full: ["shutdown", "exit", "return"] }))(
-  "a driver that ends by %s leaves nothing on the machine",
-  async (how) => {
-    // Not by its silence.
-    const agent = await startAgent({ numCpus: 2, reconnectTimeoutMs: 600_000 });
-    const [driver] = await start("driver-main", [agent.address, how]);
-    if (driver.exitCode === null) await once(driver, "exit");
-    expect(driver.exitCode).toBe(0);
-    await expect.poll(() => agent.hostCount).toBe(0);
-    await agent.close();
-  },
-);
+test.each(
+  sized({
+    gate: ["exit", "return", "shutdown-starting"],
+    full: ["shutdown", "shutdown-starting", "exit", "return"],
+  }),
+)("a driver that ends by %s leaves nothing on the machine", async (how) => {
+  // Not by its silence.
+  const agent = await startAgent({ numCpus: 2, reconnectTimeoutMs: 600_000 });
+  const [driver] = await start("driver-main", [agent.address, how]);
+  if (driver.exitCode === null) await once(driver, "exit");
+  expect(driver.exitCode).toBe(0);
+  await expect.poll(() => agent.hostCount).toBe(0);
+  await agent.close();
+});
 
 test("an agent starts hosts also where its own working directory was removed", async () => {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "rl-")));

@@ -138,8 +138,8 @@ export class Driver {
   }
 
   async #end(cause: DeathCause): Promise<void> {
-    // Ending threads still need this process to turn.
-    this.#keepAlive.set(true);
+    // Ending hosts still need this process to turn, also when the last wait has been rejected.
+    this.#keepAlive.hold();
     this.#endWatch?.();
     this.#joined.close();
     this.#deadlocks.close();

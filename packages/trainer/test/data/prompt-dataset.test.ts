@@ -368,7 +368,7 @@ describe("long prompts", () => {
       truncation: "right",
       promptLengths: (prompts) =>
         prompts.map(([message]) => {
-          const { length } = String(message?.content);
+          const length = JSON.stringify(message?.content).length - 2;
           if (length === 0) throw new RangeError("a prompt must have at least one character");
           return length + 2;
         }),
