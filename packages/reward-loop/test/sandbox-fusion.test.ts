@@ -1,5 +1,6 @@
 /** Data sources of programs in a loop: tested by a service within its limit, or on this machine, among samples of other kinds. */
 
+import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
@@ -108,7 +109,8 @@ test("each request for a sample counts in the minute, and a pause holds for all 
     workers: 1,
     executors: 1,
     sandboxFusion: { url: server.url, maxConcurrent: 1 },
-    limits: { requestsPerMinute: 6000 },
+    // A port may come again, with the limiter of an earlier server.
+    limits: { endpoint: randomUUID(), requestsPerMinute: 6_000_000, minuteMs: 36_000_000 },
   });
   const outcomes = await Promise.all(
     [doubling(2), doubling(1)].map((one) => loop.computeScore(one)),

@@ -1,5 +1,6 @@
 /** One limiter for many holders: shared limits, settings that contradict, holders that die, and its own restart. */
 
+import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -605,13 +606,14 @@ test("each request that the client of a function sends to a server counts", asyn
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ choices }));
   });
+  const endpoint = randomUUID();
   const limits = { requestsPerMinute: 6_000_000, minuteMs: 36_000_000, concurrency: 1 };
   await using loop = await RewardLoopManager.create({
     workers: 1,
     executors: 1,
     reward: { path: fixture("asks.ts"), name: "threeTimes", rewardKwargs: { judgeUrl } },
     // Its minutes are long: all of the test is of one.
-    limits: { ...limits, endpoint: "asked three times" },
+    limits: { ...limits, endpoint },
   });
   const texts = ["a", "b", "c", "d", "e"];
   const outcomes = await Promise.all(texts.map((one) => loop.computeScore(sampleOf(one))));
@@ -620,7 +622,7 @@ test("each request that the client of a function sends to a server counts", asyn
   const [state] = await loop.endpoints();
   expect(state).toMatchObject({ granted: 5, requests: { used: 15 } });
   // A limiter that is restarted is told of all of them.
-  await ray.kill(rewardLimiterOf("asked three times", limits), { noRestart: false });
+  await ray.kill(rewardLimiterOf(endpoint, limits), { noRestart: false });
   await expect
     .poll(() => loop.endpoints(), { timeout: 60_000 })
     .toMatchObject([{ granted: 0, requests: { used: 15 } }]);
