@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -245,6 +245,31 @@ test("where its Python has gone, the one on the path now is used, for JavaScript
   const other = await sandbox.run({ language: "javascript", code: "console.log(2)" });
   expect(other.stdout).toBe("2\n");
 });
+
+test.for(await isolationsHere())(
+  "where a Python that sets walls up is found no more, nothing runs without them: by %s",
+  async (isolation) => {
+    const folder = await mkdtemp(join(temporary, "python-"));
+    const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
+      encoding: "utf8",
+    }).trim();
+    await symlink(real, join(folder, "python3"));
+    const before = process.env["PATH"];
+    const broken = await mkdtemp(join(temporary, "broken-"));
+    process.env["PATH"] = `${folder}:${broken}:${before}`;
+    onTestFinished(() => void (process.env["PATH"] = before));
+    await using sandbox = new LocalSandbox({ maxConcurrent: 1, isolation: [isolation] });
+    const program = { language: "javascript", code: "console.log(1)" } as const;
+    expect((await sandbox.run(program)).stdout).toBe("1\n");
+    // What was found has gone, and the next one on the path does not run.
+    await rm(folder, { recursive: true });
+    await writeFile(join(broken, "python3"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    await expect(sandbox.run(program)).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
+    // One that is there again.
+    await rm(broken, { recursive: true });
+    expect((await sandbox.run(program)).stdout).toBe("1\n");
+  },
+);
 
 test("where its files are gone, another process takes its place", async () => {
   await using sandbox = new LocalSandbox({ maxConcurrent: 1 });

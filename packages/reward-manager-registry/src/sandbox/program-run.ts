@@ -10,6 +10,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { SandboxResourceError, SandboxUnavailableError } from "../errors.ts";
 import { removeWritten, runConfined } from "./confined-child.ts";
+import { isPassing } from "./passing-error.ts";
 import type { ChildEnd, Hold } from "./confined-child.ts";
 import type { Isolation } from "./isolation/isolation.ts";
 import { endMarked, newMark } from "./leftovers.ts";
@@ -144,14 +145,10 @@ async function newFolder(language: ProgramLanguage): Promise<string> {
   }
 }
 
-/** Errors of the system that pass, as room is made. */
-const passing: readonly unknown[] =
-  "EAGAIN EDQUOT EIO EMFILE ENFILE ENOMEM ENOSPC EROFS ETXTBSY".split(" ");
-
 /** Returns the error for a program that could not be started. */
 export function notStarted(language: ProgramLanguage, cause: unknown, what: string): Error {
   const problem = `${what}: ${messageOf(cause)}`;
-  return passing.includes(codeOf(cause))
+  return isPassing(cause)
     ? new SandboxResourceError(problem, { cause })
     : new SandboxUnavailableError(language, problem, { cause });
 }

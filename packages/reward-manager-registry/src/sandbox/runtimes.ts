@@ -7,10 +7,11 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { SandboxUnavailableError } from "../errors.ts";
+import { SandboxResourceError, SandboxUnavailableError } from "../errors.ts";
 import { fileView } from "./isolation/file-view.ts";
 import type { ViewEntry } from "./isolation/file-view.ts";
 import type { Isolation, Places } from "./isolation/isolation.ts";
+import { isPassing } from "./passing-error.ts";
 import { callable, javascriptCaller, javascriptGuard } from "./language/javascript-runner.ts";
 import { pythonLauncher } from "./language/python-confinement.ts";
 import { pythonJudge } from "./language/python-judge.ts";
@@ -89,6 +90,7 @@ const pythonTexts: Readonly<Record<ProgramPart["kind"], string>> = {
 
 export class Runtimes {
   #python: Promise<Python> | undefined;
+  #hasFound = false;
   readonly #views = new Map<string, Promise<readonly ViewEntry[]>>();
 
   async hasPython(): Promise<boolean> {
@@ -173,8 +175,17 @@ export class Runtimes {
     return view;
   }
 
-  #pythonIfThere(): Promise<Python | undefined> {
-    return this.#findPython().catch(() => undefined);
+  /**
+   * Resolves with undefined on a machine that has never had one. It sets walls up, so one that was
+   * there and cannot be found now rejects: nothing runs with fewer of them than the first program.
+   */
+  async #pythonIfThere(): Promise<Python | undefined> {
+    try {
+      return await this.#findPython();
+    } catch (error) {
+      if (this.#hasFound || !(error instanceof SandboxUnavailableError)) throw error;
+      return undefined;
+    }
   }
 
   /** Looks again where the last attempt failed, or where what it found has gone. */
@@ -184,8 +195,12 @@ export class Runtimes {
       return findPython();
     };
     const isThere = ({ readable }: Python): boolean => readable.every((path) => existsSync(path));
-    this.#python =
+    const found =
       this.#python?.then((known) => (isThere(known) ? known : again()), again) ?? findPython();
+    this.#python = found.then((python) => {
+      this.#hasFound = true;
+      return python;
+    });
     return this.#python;
   }
 }
@@ -199,7 +214,9 @@ async function findPython(): Promise<Python> {
     const readable = paths.filter((path) => path !== "" && existsSync(path));
     return { executable, readable: [executable, ...readable] };
   } catch (cause) {
-    throw new SandboxUnavailableError("python", "there is no python3 that runs", { cause });
+    const problem = "there is no python3 that runs";
+    if (isPassing(cause)) throw new SandboxResourceError(problem, { cause });
+    throw new SandboxUnavailableError("python", problem, { cause });
   }
 }
 
