@@ -156,6 +156,7 @@ test.each<[string, number, RegExp]>([
   ["help score more", 2, /^rayling: score has no command 'more'$/m],
   ["help rewards nope", 2, /^rayling: unknown command 'nope'/m],
   ["rewards help nope", 2, /^rayling: unknown command 'nope'/m],
+  ["help score --help", 0, /^Usage: rayling score/m],
   ["help rewards show", 0, /^Usage: rayling rewards show/m],
   ["rewards help show", 0, /^Usage: rayling rewards show/m],
   ["help", 0, /^Usage: rayling \[options\]/m],

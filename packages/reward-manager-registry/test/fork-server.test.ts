@@ -216,6 +216,15 @@ test("one that stands still says nothing of the next program, which runs on anot
   expect(await run(sandbox, "print(2)")).toMatchObject({ status: "finished", stdout: "2\n" });
 });
 
+test("a program that could not begin in its time has no verdict", async () => {
+  // No Node starts in 2 ms of the clock.
+  await using sandbox = new LocalSandbox({ timeoutMs: 1 });
+  await expect(sandbox.run({ language: "javascript", code: "" })).rejects.toMatchObject({
+    code: "SANDBOX_RESOURCE",
+    message: expect.stringMatching(/had not begun the program after \d+ ms \(timeoutMs/),
+  });
+});
+
 test("exit codes of programs are no signals", async () => {
   await using sandbox = new LocalSandbox({ maxConcurrent: 1 });
   for (const code of [129, 137, 152, 255]) {
@@ -226,15 +235,22 @@ test("exit codes of programs are no signals", async () => {
   expect([killed.exitCode, killed.signal]).toEqual([null, "SIGABRT"]);
 });
 
-test("where its Python has gone, the one on the path now is used, for JavaScript, too", async () => {
+/** Puts a folder with a name of Python first on the path, and then the other ones. */
+async function otherPython(
+  ...others: readonly string[]
+): Promise<{ readonly folder: string; readonly real: string }> {
+  const program = "import sys; print(sys.executable)";
+  const real = execFileSync("python3", ["-c", program], { encoding: "utf8" }).trim();
   const folder = await mkdtemp(join(temporary, "python-"));
-  const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
-    encoding: "utf8",
-  }).trim();
   await symlink(real, join(folder, "python3"));
-  const before = process.env["PATH"];
-  process.env["PATH"] = `${folder}:${before}`;
+  const before = process.env["PATH"] ?? "";
+  process.env["PATH"] = [folder, ...others, before].join(":");
   onTestFinished(() => void (process.env["PATH"] = before));
+  return { folder, real };
+}
+
+test("where its Python has gone, the one on the path now is used, for JavaScript, too", async () => {
+  const { folder, real } = await otherPython();
   const sandbox = new LocalSandbox({ maxConcurrent: 1 });
   onTestFinished(() => sandbox.close());
   const where = "import sys; print(sys.executable)";
@@ -249,15 +265,8 @@ test("where its Python has gone, the one on the path now is used, for JavaScript
 test.for(await isolationsHere())(
   "where a Python that sets walls up is found no more, nothing runs without them: by %s",
   async (isolation) => {
-    const folder = await mkdtemp(join(temporary, "python-"));
-    const real = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], {
-      encoding: "utf8",
-    }).trim();
-    await symlink(real, join(folder, "python3"));
-    const before = process.env["PATH"];
     const broken = await mkdtemp(join(temporary, "broken-"));
-    process.env["PATH"] = `${folder}:${broken}:${before}`;
-    onTestFinished(() => void (process.env["PATH"] = before));
+    const { folder } = await otherPython(broken);
     await using sandbox = new LocalSandbox({ maxConcurrent: 1, isolation: [isolation] });
     const program = { language: "javascript", code: "console.log(1)" } as const;
     expect((await sandbox.run(program)).stdout).toBe("1\n");

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LocalSandbox, scorePrimeCode } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { namespaces } from "../src/sandbox/isolation/namespaces.ts";
+import { notReached } from "../src/sandbox/program-run.ts";
 import { isolationsHere } from "./fixtures/isolations-here.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -77,6 +79,26 @@ test.runIf(isThere).for([best, ...weaker])(
     expect((await score(wrong)).score).toBe(0);
   },
 );
+
+test.each([
+  // As Node 24 says it under a limit of processes, above its trace.
+  ["  #  Assertion failed: (0) == (uv_thread_create(t.get(), start_thread, this))", "RESOURCE"],
+  ["sh: 17: Cannot fork", "RESOURCE"],
+  ["  #  Assertion failed: (env) != nullptr", "UNAVAILABLE"],
+])("an end before the program began, by %j, is SANDBOX_%s", (said, code) => {
+  const stderr = said.startsWith("sh") ? said : `${said}\n 1: a\n 2: b\n 3: c`;
+  const end = {
+    reason: "ended",
+    exitCode: 134,
+    signal: null,
+    stdout: "",
+    stderr,
+    reached: "",
+    reported: "",
+    durationMs: 1,
+  } as const;
+  expect(notReached("javascript", end, namespaces)).toMatchObject({ code: `SANDBOX_${code}` });
+});
 
 /** Fills its table of descriptors, frees them one by one, and runs a program each time. */
 const crowded = `

@@ -8,7 +8,6 @@ const longestMs: number = 2 ** 31 - 1;
 
 export class KeepAlive {
   readonly #timer: NodeJS.Timeout = timers.setInterval(() => undefined, longestMs).unref();
-
   #isHeld = false;
 
   /** Whether a caller waits. */

@@ -73,7 +73,7 @@ function withHelpFlag(program: Command, args: readonly string[]): readonly strin
   const before = commandAt(program, args);
   const isForHelp = args[before.depth] === "help" && before.command.commands.length > 0;
   if (!isForHelp) return args;
-  const words = args.slice(before.depth + 1);
+  const words = args.slice(before.depth + 1).filter((word) => !/^(-h|--help)$/.test(word));
   const { command, depth } = commandAt(before.command, words);
   const unknown = words[depth];
   const path = [...args.slice(0, before.depth), ...words];

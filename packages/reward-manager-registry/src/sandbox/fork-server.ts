@@ -211,7 +211,7 @@ class ForkServer {
     const ended = isLate && how.signal === "SIGKILL" ? "timeout" : "ended";
     const reason = isTooMuch ? "output-limit" : ended;
     const end: ChildEnd = { reason, ...how, stdout, stderr, reached, reported, durationMs: ms };
-    if (reason !== "ended" || reached !== "") return end;
+    if (reached !== "") return end;
     throw notReached("python", end, this.#walls.isolation);
   }
 }

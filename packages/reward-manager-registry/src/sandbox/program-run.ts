@@ -59,7 +59,7 @@ export async function runProgram(request: RunRequest): Promise<ChildEnd> {
       .finally(() =>
         isolation.endsProcesses || preparation.isFiltered ? undefined : endMarked(mark),
       );
-    if (end.reason === "ended" && end.reached === "") throw notReached(language, end, isolation);
+    if (end.reached === "") throw notReached(language, end, isolation);
     await throwIfDiskIsFull(end, folder, isolation);
     return end;
   } finally {
@@ -156,16 +156,19 @@ export function notStarted(language: ProgramLanguage, cause: unknown, what: stri
 /** Returns the error for an end before the program began. */
 export function notReached(
   language: ProgramLanguage,
-  { exitCode, signal, stderr }: ChildEnd,
+  { reason, exitCode, signal, stderr, durationMs }: ChildEnd,
   { name }: Isolation,
 ): Error {
+  if (reason === "timeout") {
+    const waited = `isolation by ${name} had not begun the program after ${durationMs.toFixed(0)} ms`;
+    return new SandboxResourceError(`${waited} (timeoutMs is the time for both)`);
+  }
   const said = stderr.trim().split("\n").slice(-3).join(" ") || "it said nothing";
   const how = signal === null ? `code ${exitCode}` : signal;
   const problem = `isolation by ${name} ended with ${how} before the program began: ${said}`;
-  // Node ends so where it cannot start its threads, with its reason above a trace.
-  const isAborted = signal === "SIGABRT" || exitCode === 134;
-  const isShort = /Resource temporarily unavailable|Cannot (fork|allocate memory)/.test(said);
-  return isShort || isAborted
+  // Node's own words stand above a trace.
+  const ofSystem = /Resource temporarily unavailable|Cannot (fork|allocate memory)/;
+  return ofSystem.test(said) || /Assertion failed:.*\buv_thread_create\b/.test(stderr)
     ? new SandboxResourceError(problem)
     : new SandboxUnavailableError(language, problem);
 }

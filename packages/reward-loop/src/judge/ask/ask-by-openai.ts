@@ -1,7 +1,6 @@
 /** A judge asked by the openai SDK, or by what has its form. */
 
-import { fieldOf } from "@rayling/reward-manager-registry/values";
-import { noteRateLimits } from "@rayling/reward-manager-registry/values";
+import { fieldOf, noteRateLimits } from "@rayling/reward-manager-registry/values";
 import { noteUsage } from "../../client/announced.ts";
 import { chatAnswerOf } from "../../client/chat-answer.ts";
 import { askByOpenAIOptions } from "../../options/defaults/asking.ts";
