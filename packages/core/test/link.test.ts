@@ -427,6 +427,21 @@ describe("a link", () => {
     expect(link.isOpen).toBe(false);
   });
 
+  test("to a peer that nobody listens for ends when that peer is known to be gone, at whatever time", async () => {
+    const nowhere = new Cuttable(1);
+    const port = await nowhere.listen();
+    nowhere.end();
+    const address = { place: { host: "127.0.0.1", port }, token };
+    const { promise: gone, resolve } = Promise.withResolvers<DeathCause>();
+    const times = { reconnectTimeoutMs: 2 ** 30, explainMs: 2 ** 30 };
+    const options = { peerId: "nobody", network: times, mayBeBusy: true };
+    const before = dial(address, hello, { ...options, explain: async () => died });
+    await expect(before).rejects.toThrow("nobody is gone");
+    const later = dial(address, hello, { ...options, explain: () => gone });
+    resolve(died);
+    await expect(later).rejects.toThrow("nobody is gone");
+  });
+
   test("to a name none of whose addresses is reached says why, for each", async () => {
     const nowhere = new Cuttable(1);
     const port = await nowhere.listen();

@@ -113,7 +113,9 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await first.clock.fastForward(20_000);
     await first.getByRole("dialog").getByText("has not answered for 20 s").waitFor();
     await first.unroute("**/api/kill");
+    const answered = first.waitForResponse("**/api/kill");
     await first.getByRole("button", { name: "Kill it" }).click();
+    await answered;
     await expect(ray.get(actor.increment.remote())).rejects.toThrow("killed from the dashboard");
     await first.evaluate("hide(false)");
     await first.getByText("it was killed from the dashboard").waitFor();

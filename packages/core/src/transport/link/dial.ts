@@ -7,9 +7,10 @@
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
+import { pause } from "../../shared/machine/timers.ts";
 import { type Address, cutOff, type Hello } from "../address.ts";
 import type { Channel } from "../channel.ts";
-import { deadline, TimeLimit } from "../deadline.ts";
+import { TimeLimit } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-goodbye.ts";
 import { connectTo, type PeerOptions } from "../connect/connect.ts";
 import { answerTimes, type Attempts, type Busy, firstOf } from "../connect/first-connection.ts";
@@ -50,10 +51,11 @@ export async function dialLink(
   const linkId = newId("way");
   const redial = wires(async () => address, { ...hello, linkId }, options);
   const gone = new AbortController();
-  const { explainMs } = { ...standardTimes, ...options.network };
-  const isGone = (): void => void deadline(explainMs, () => gone.abort());
-  // A failed explanation says nothing.
-  options.explain().then(isGone, () => undefined);
+  // A peer that is gone has nothing to say; a failed explanation says nothing.
+  options.explain().then(
+    () => gone.abort(),
+    () => undefined,
+  );
   const first = await insist(
     (onReached) => redial(0, onReached, gone.signal),
     options,
@@ -148,7 +150,7 @@ async function insist<T>(
       // Random pauses spread the diallers that were turned away together.
       const pauseMs = ms * (0.5 + Math.random());
       pausedMs += pauseMs;
-      await new Promise<void>((resolve) => deadline(pauseMs, resolve));
+      await pause(pauseMs, { ref: false, ...(over && { signal: over }) });
     }
   } finally {
     timeLimit.stop();
