@@ -11,15 +11,52 @@ import {
   Counter,
   type CounterClass,
   Failing,
+  Founder,
   Held,
   lateClass,
   Lookalike,
   Meeting,
   Swapped,
+  Tried,
 } from "../fixtures/actors.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0, ...together }));
 afterAll(() => ray.shutdown());
+
+describe("an actor class as an argument", () => {
+  test("makes actors where it arrives, with its options and further ones", async () => {
+    const founder = Founder.remote();
+    const made = await ray.get(founder.make.remote({ kinds: [Counter] }, 5));
+    expect(await ray.get(made.increment.remote())).toBe(6);
+    const named = await ray.get(founder.makeNamed.remote(Counter, "of a given class"));
+    expect(await ray.get(named.read.remote())).toBe(1);
+    const found = await ray.getActor<CounterClass>("of a given class");
+    expect(await ray.get(found.increment.remote())).toBe(2);
+    await ray.kill(named);
+  });
+
+  test("comes back with all that it is", async () => {
+    const Back = await ray.get(Founder.remote().back.remote({ kind: Tried }));
+    expect(Back).toBeTypeOf("object");
+    expect(Back).not.toBe(Tried);
+    expect(inspect(Back)).toContain("[ActorClass]");
+    const tried = Back.remote();
+    expect(await ray.get(tried.once.remote())).toBe(2);
+    expect(await ray.get(tried.pair.remote())).toEqual(["one", "two"]);
+    expect(await ray.get(tried.group.remote())).toBe("tried");
+    const items: number[] = [];
+    for await (const item of tried.two.remote()) items.push(await ray.get(item));
+    expect(items).toEqual([1, 2]);
+    expect(() => Back.options({ methods: {} } as never)).toThrow("can only be given to remote()");
+  });
+
+  test("may be put, and be anywhere in a value", async () => {
+    const held = await ray.get(ray.put(new Map([["kinds", { Counter }]])));
+    const counter = (held.get("kinds") ?? { Counter }).Counter.remote(3);
+    expect(await ray.get(counter.read.remote())).toBe(3);
+    expect(ray.inspectSerializability({ Counter })).toBeUndefined();
+  });
+});
 
 describe("calls", () => {
   test("of one caller run in the order they were made", async () => {

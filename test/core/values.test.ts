@@ -391,7 +391,11 @@ describe("what cannot travel is refused at once, with its path", () => {
     ],
     ["a detached buffer", { a: [detached()] }, "args[0].a[0] is detached"],
     ["a view of one", [new Set([detachedView()])], "args[0][0].values()[0] is detached"],
-    ["a class itself", Plain, "args[0] is a function"],
+    [
+      "a class itself",
+      Plain,
+      "args[0] is a class; pass data, or the actor class that remote() makes of it",
+    ],
     [
       "a property of an array",
       [Object.assign([1], { run: () => 1 })],

@@ -1,23 +1,18 @@
 /**
- * References inside values: object refs, actor handles and functions, and how they are written and
- * read.
+ * References inside values: object refs, actor handles, remote functions and actor classes, and how
+ * they are written and read.
  */
 import type { ActorInfo } from "../rpc/directory.ts";
 import { entryOf, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import type { Store } from "../store/store.ts";
-import {
-  type FunctionData,
-  functionDataOf,
-  isFunctionRef,
-  makeFunctionRef,
-} from "./calls/function-ref.ts";
 import { insideOf, isHandle, lifeOf } from "./handle.ts";
 import type { Handles } from "./handles.ts";
+import { isRemote, makeRemote, type RemoteData, remoteDataOf } from "./remote-value.ts";
 
 type ReferenceData =
   | readonly ["object", string, number, string]
   | readonly ["actor", ActorInfo, string?, number?]
-  | readonly ["function", FunctionData];
+  | RemoteData;
 
 export class References {
   readonly #store: Store;
@@ -29,7 +24,7 @@ export class References {
   }
 
   isReference(value: object): boolean {
-    return value instanceof ObjectRef || isHandle(value) || isFunctionRef(value);
+    return value instanceof ObjectRef || isHandle(value) || isRemote(value);
   }
 
   /** References leave inside a value, to that runtime. */
@@ -46,8 +41,8 @@ export class References {
       const entry = liveEntryOf(value);
       return ["object", entry.owner, entry.sequence, entry.label];
     }
-    const task = functionDataOf(value);
-    if (task !== undefined) return ["function", { ...task }];
+    const remote = remoteDataOf(value);
+    if (remote !== undefined) return remote;
     const { info, life, caller } = insideOf(value);
     caller.checkAlive();
     return life === undefined ? ["actor", info] : ["actor", info, life.owner, life.sequence];
@@ -55,7 +50,7 @@ export class References {
 
   read(given: unknown): object {
     const data = given as ReferenceData;
-    if (data[0] === "function") return makeFunctionRef(data[1]);
+    if (data[0] === "function" || data[0] === "class") return makeRemote(data);
     if (data[0] === "actor") {
       const [, info, owner, sequence] = data;
       if (owner === undefined || sequence === undefined) return this.#handles.weak(info);
@@ -67,7 +62,7 @@ export class References {
 
   decline(given: unknown): void {
     const data = given as ReferenceData;
-    if (data[0] === "function") return;
+    if (data[0] === "function" || data[0] === "class") return;
     const [owner, sequence] = data[0] === "object" ? [data[1], data[2]] : [data[2], data[3]];
     if (owner === undefined || sequence === undefined) return;
     this.#store.declineReference(owner, sequence);

@@ -95,11 +95,24 @@ export const builtInMethods: readonly string[] = [
 ];
 export const shutdownHook = "__ray_shutdown__";
 
+/** The members on the prototypes of a class, as data. */
+export interface ClassMembers {
+  /** The name and the kind (`tagOf`) of each method. */
+  readonly methods: readonly (readonly [name: string, kind: string])[];
+  readonly getters: readonly string[];
+}
+
+export function membersOf({ prototype }: { readonly prototype: object }): ClassMembers {
+  const methods = [...methodsOf(prototype)].map(([name, method]) => [name, tagOf(method)] as const);
+  return { methods, getters: gettersOf(prototype) };
+}
+
 /** Returns the kind of a function: "Function", "AsyncFunction", "GeneratorFunction" and so on. */
 export function tagOf(method: unknown): string {
   return Object.prototype.toString.call(method).slice("[object ".length, -1);
 }
 
-export function isGenerator(method: unknown): boolean {
-  return tagOf(method).endsWith("GeneratorFunction");
+/** @param kind what `tagOf` returns */
+export function isGenerator(kind: string): boolean {
+  return kind.endsWith("GeneratorFunction");
 }

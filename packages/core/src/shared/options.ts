@@ -178,3 +178,15 @@ export function errorNames(policy: RetryPolicy): boolean | readonly string[] {
     ? policy
     : policy.map((one) => (typeof one === "string" ? one : one.name));
 }
+
+/** Returns the options with the names of the error classes in their `retryExceptions`. */
+export function withErrorNames<
+  Given extends { readonly retryExceptions?: RetryPolicy | undefined },
+>(
+  options: Given,
+): Omit<Given, "retryExceptions"> & { readonly retryExceptions?: boolean | readonly string[] } {
+  const { retryExceptions, ...rest } = options;
+  return retryExceptions === undefined
+    ? rest
+    : { ...rest, retryExceptions: errorNames(retryExceptions) };
+}

@@ -1,6 +1,7 @@
 /** Actor classes: what `remote` makes of a class, and how they create actors. */
-import { noteTarget, type Registration } from "../../host/code/registry.ts";
+import { noteSame, received, type Registration } from "../../host/code/registry.ts";
 import { isOnEngine } from "../../caller/current.ts";
+import { type ClassData, noteRemote } from "../../caller/remote-value.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import type { Demand } from "../../rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec, MethodOptions } from "../../rpc/directory.ts";
@@ -8,14 +9,11 @@ import { ActorAlreadyExistsError, InvalidOptionError } from "../../shared/errors
 import { newId } from "../../shared/ids.ts";
 import {
   builtInMethods,
-  gettersOf,
+  type ClassMembers,
   isGenerator,
-  type Method,
-  methodsOf,
   shutdownHook,
-  tagOf,
 } from "../../shared/methods.ts";
-import { errorNames, withoutUndefined } from "../../shared/options.ts";
+import { errorNames, withErrorNames, withoutUndefined } from "../../shared/options.ts";
 import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
 import type { ActorHandle, Constructor, RemoteArguments } from "../handle-types.ts";
@@ -50,15 +48,13 @@ interface MadeClass {
 }
 
 export function actorClass(
-  target: Constructor,
+  members: ClassMembers,
   registration: Registration,
   options: ActorOptions,
 ): MadeClass {
-  const methods = methodsOf(target.prototype);
-  const getters = gettersOf(target.prototype);
-  checkMethods(registration.name, methods, options);
+  checkMethods(registration.name, members, options);
   const demand = actorDemand(`actor class ${registration.name}`, options);
-  const facts = factsOf(registration.name, { methods, getters }, options);
+  const facts = factsOf(registration.name, members, options);
   const made: MadeClass = {
     options: (more) => {
       const checked = checkedActor(registration.name, more, true);
@@ -70,24 +66,30 @@ export function actorClass(
         );
       }
       const all = checkedActor(registration.name, { ...options, ...withoutUndefined(checked) });
-      return actorClass(target, registration, all);
+      const other = actorClass(members, registration, all);
+      noteSame(other, made);
+      return other;
     },
-    remote: (...args) => create({ registration, methods, options, demand, facts }, args),
+    remote: (...args) => create({ registration, members, options, demand, facts }, args),
   };
-  noteTarget(made, target);
+  noteRemote(made, "class", () => {
+    const { methods, ...rest } = withErrorNames(options);
+    const named = Object.entries(methods ?? {}).map(([name, one]) => [name, withErrorNames(one)]);
+    const written = methods === undefined ? rest : { ...rest, methods: Object.fromEntries(named) };
+    return ["class", { key: registration.key(), members, options: written }];
+  });
   return made;
 }
 
-/** The members on the prototypes of a class. */
-interface Members {
-  readonly methods: ReadonlyMap<string, Method>;
-  readonly getters: readonly string[];
+/** The stub of a class that arrived in a value. */
+export function receivedClass({ key, members, options }: ClassData): object {
+  return actorClass(members, received(key), options);
 }
 
 /** An actor class with its options, as `remote` or `options` gave it. */
 interface ActorStub {
   readonly registration: Registration;
-  readonly methods: ReadonlyMap<string, Method>;
+  readonly members: ClassMembers;
   readonly options: ActorOptions;
   readonly demand: Demand;
   readonly facts: ClassFacts;
@@ -100,7 +102,7 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
   const { registration, options, demand } = stub;
   const caller = useCaller();
   if (options.lifetime === "detached" && isOnEngine()) {
-    const maxConcurrency = concurrencyOf(stub.methods, options);
+    const maxConcurrency = concurrencyOf(stub.members, options);
     return createDetached({ ...stub, options: { ...options, maxConcurrency } }, args);
   }
   const info: ActorInfo = { actorId: newId("actor"), owner: caller.id, ...stub.facts };
@@ -148,26 +150,21 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
   return caller.createHandle(info);
 }
 
-function factsOf(
-  className: string,
-  { methods, getters }: Members,
-  options: ActorOptions,
-): ClassFacts {
-  const maxConcurrency = concurrencyOf(methods, options);
-  const names = [...methods.keys()].filter((name) => name !== shutdownHook);
+function factsOf(className: string, members: ClassMembers, options: ActorOptions): ClassFacts {
+  const { getters } = members;
+  const maxConcurrency = concurrencyOf(members, options);
+  const methods = members.methods.filter(([name]) => name !== shutdownHook);
   const methodOptions: Record<string, MethodOptions> = {};
-  for (const name of names) {
-    const { retryExceptions, ...rest } = withoutUndefined(options.methods?.[name] ?? {});
+  for (const [name, kind] of methods) {
     const known: MethodOptions = {
-      ...(isGenerator(methods.get(name)) ? { numReturns: "streaming" } : {}),
-      ...rest,
-      ...(retryExceptions === undefined ? {} : { retryExceptions: errorNames(retryExceptions) }),
+      ...(isGenerator(kind) ? { numReturns: "streaming" } : {}),
+      ...withErrorNames(withoutUndefined(options.methods?.[name] ?? {})),
     };
     if (Object.keys(known).length > 0) methodOptions[name] = known;
   }
   return {
     className,
-    methods: names,
+    methods: methods.map(([name]) => name),
     ...(getters.length === 0 ? {} : { getters }),
     methodOptions,
     maxConcurrency,
@@ -181,11 +178,8 @@ function factsOf(
 }
 
 /** Returns the concurrency; a class with an async method is an async actor. */
-function concurrencyOf(
-  methods: ReadonlyMap<string, Method>,
-  { maxConcurrency }: ActorOptions,
-): number {
-  const isAsync = [...methods.values()].some((method) => tagOf(method).startsWith("Async"));
+function concurrencyOf({ methods }: ClassMembers, { maxConcurrency }: ActorOptions): number {
+  const isAsync = methods.some(([, kind]) => kind.startsWith("Async"));
   return maxConcurrency ?? (isAsync ? asyncConcurrency : 1);
 }
 
@@ -195,17 +189,18 @@ function concurrencyOf(
  */
 function checkMethods(
   className: string,
-  methods: ReadonlyMap<string, Method>,
+  members: ClassMembers,
   { methods: options = {}, concurrencyGroups = {}, ...actor }: ActorOptions,
 ): void {
-  const concurrency = concurrencyOf(methods, actor);
+  const concurrency = concurrencyOf(members, actor);
+  const methods = members.methods.map(([name]) => name);
   if (actor.allowOutOfOrderExecution === false && concurrency > 1) {
     throw new InvalidOptionError(
       "allowOutOfOrderExecution",
       `actor class ${className}: up to ${concurrency} calls run at the same time, in no order; allowOutOfOrderExecution cannot be false`,
     );
   }
-  for (const name of methods.keys()) {
+  for (const name of methods) {
     const isTaken = name === "then" || builtInMethods.includes(name);
     if (!isTaken && (!name.startsWith("__ray_") || name === shutdownHook)) continue;
     throw new InvalidOptionError(
@@ -214,10 +209,10 @@ function checkMethods(
     );
   }
   for (const [name, option] of Object.entries(options)) {
-    if (!methods.has(name)) {
+    if (!methods.includes(name)) {
       throw new InvalidOptionError(
         `methods.${name}`,
-        `actor class ${className} has no method "${name}"; it has: ${[...methods.keys()].join(", ")}`,
+        `actor class ${className} has no method "${name}"; it has: ${methods.join(", ")}`,
       );
     }
     const group = option.concurrencyGroup;

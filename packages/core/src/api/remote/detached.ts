@@ -4,7 +4,7 @@
  */
 import type { Registration } from "../../host/code/registry.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
-import { isGenerator, type Method, shutdownHook } from "../../shared/methods.ts";
+import { type ClassMembers, isGenerator, shutdownHook } from "../../shared/methods.ts";
 import { makeForeign, rays } from "../python/python.ts";
 import type { ActorOptions } from "./options.ts";
 
@@ -27,7 +27,7 @@ const known: ReadonlySet<string> = new Set<keyof ActorOptions>([
 /** An actor class with its options. */
 interface DetachedClass {
   readonly registration: Registration;
-  readonly methods: ReadonlyMap<string, Method>;
+  readonly members: ClassMembers;
   readonly options: ActorOptions;
 }
 
@@ -37,7 +37,7 @@ interface DetachedClass {
  * @throws InvalidOptionError for an option that the cluster does not have
  */
 export function createDetached(
-  { registration, methods, options }: DetachedClass,
+  { registration, members, options }: DetachedClass,
   args: readonly unknown[],
 ): object {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
@@ -49,8 +49,8 @@ export function createDetached(
     );
   }
   const { name, namespace } = options;
-  const all = [...methods].filter(([method]) => method !== shutdownHook);
-  const streams = all.filter(([, method]) => isGenerator(method)).map(([method]) => method);
+  const all = members.methods.filter(([method]) => method !== shutdownHook);
+  const streams = all.filter(([, kind]) => isGenerator(kind)).map(([method]) => method);
   return makeForeign({ name: name ?? registration.name, namespace, args }, (actorId, sent) => ({
     kind: "make",
     actorId,

@@ -1,13 +1,13 @@
 /** Remote functions: what `remote` makes of a function, and how they start tasks. */
 import type { CallPlan } from "../../caller/calls/call.ts";
-import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-ref.ts";
-import { noteSame, type Registration } from "../../host/code/registry.ts";
+import { type FunctionData, noteRemote } from "../../caller/remote-value.ts";
+import { noteSame, received, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
 import type { Route } from "../../protocol/message.ts";
 import { assignmentOf, type Demand } from "../../rpc/resource-demand.ts";
 import type { WorkerRequest } from "../../rpc/directory.ts";
 import { MeanDuration } from "../../shared/mean-duration.ts";
-import { errorNames, withoutUndefined } from "../../shared/options.ts";
+import { errorNames, withErrorNames, withoutUndefined } from "../../shared/options.ts";
 import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
 import type {
@@ -65,25 +65,17 @@ export function remoteFunction(
     },
     remote: (...args) => useCaller().calls.callTask(plans.here(), args),
   };
-  const { retryExceptions, ...rest } = options;
-  noteFunctionRef(made, {
-    get key() {
-      return registration.key();
-    },
-    isGenerator: isStream,
-    // Classes of errors stay here; their names travel.
-    options:
-      retryExceptions === undefined
-        ? rest
-        : { ...rest, retryExceptions: errorNames(retryExceptions) },
+  noteRemote(made, "function", () => {
+    const written = withErrorNames(options);
+    return ["function", { key: registration.key(), isGenerator: isStream, options: written }];
   });
   return made;
 }
 
-setFunctionMaker(({ key, isGenerator: isStream, options }) => {
-  const { name, moduleUrl } = key;
-  return remoteFunction({ name, moduleUrl, key: () => key }, isStream, options);
-});
+/** The stub of a function that arrived in a value. */
+export function receivedFunction({ key, isGenerator, options }: FunctionData): object {
+  return remoteFunction(received(key), isGenerator, options);
+}
 
 /** The plans of a remote function's calls: one, and one for each placement group around it. */
 class TaskPlans {

@@ -5,17 +5,18 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { CallOptionsOfMethod } from "../../caller/call-options.ts";
+import { setRemoteMakers } from "../../caller/remote-value.ts";
 import { noteTarget, registerRemote } from "../../host/code/registry.ts";
 import type { ExportName } from "../../rpc/remote-key.ts";
 import { driversOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
-import { isClass, isGenerator } from "../../shared/methods.ts";
+import { isClass, isGenerator, membersOf, tagOf } from "../../shared/methods.ts";
 import { show } from "../../shared/text/show.ts";
 import type { Constructor, OnlyOptions, Reshaped } from "../handle-types.ts";
-import { type ActorClass, actorClass } from "./actor-class.ts";
+import { type ActorClass, actorClass, receivedClass } from "./actor-class.ts";
 import { checkedActor, checkedTask } from "./option-checks.ts";
 import type { ActorOptions, TaskOptions } from "./options.ts";
-import { type RemoteFunction, remoteFunction } from "./remote-function.ts";
+import { receivedFunction, type RemoteFunction, remoteFunction } from "./remote-function.ts";
 
 /**
  * The module that a worker imports to find a class or function, and the export's name: the class or
@@ -87,13 +88,19 @@ export function remote(
   const options = typeof given === "object" ? rest : given;
   const named = exportNameOf(name, { module, exportName });
   const registration = registerRemote(target, name, 1, named);
-  if (isClass(target)) return actorClass(target, registration, checkedActor(name, options));
-  // The check refuses what tasks do not have.
-  const checked = checkedTask(name, options as TaskOptions);
-  const made = remoteFunction(registration, isGenerator(target), checked);
+  // The check of tasks refuses what they do not have.
+  const made = isClass(target)
+    ? actorClass(membersOf(target), registration, checkedActor(name, options))
+    : remoteFunction(
+        registration,
+        isGenerator(tagOf(target)),
+        checkedTask(name, options as TaskOptions),
+      );
   noteTarget(made, target);
   return made;
 }
+
+setRemoteMakers({ function: receivedFunction, class: receivedClass });
 
 function exportNameOf(
   name: string,

@@ -92,6 +92,12 @@ export interface Registration {
   key(): RemoteKey;
 }
 
+/** The registration of a remote that arrived in a value, with the key that its runtime gave it. */
+export function received(key: RemoteKey): Registration {
+  const { name, moduleUrl } = key;
+  return { name, moduleUrl, key: () => key };
+}
+
 /**
  * @param frames the number of frames of this package above the user's `remote()` call
  * @throws RemoteNotRegisteredError when that call is in no file; RaySystemError when it is in a

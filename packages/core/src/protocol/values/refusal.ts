@@ -9,7 +9,7 @@ import { NotEncodableError } from "../../shared/errors.ts";
 import { type IsSpecial, maxDepth, memoryProblem } from "./encodable.ts";
 import { isPlainArray, type Kind, kindOf } from "./kinds.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
-import { prototypeOf } from "../../shared/methods.ts";
+import { isClass, prototypeOf } from "../../shared/methods.ts";
 
 /** Returns the error for the first part of `value` that cannot travel, with its path. */
 export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
@@ -144,6 +144,7 @@ function containerKind(value: object, isSpecial: IsSpecial): Kind | undefined {
 }
 
 function problemOf(value: unknown, depth: number, isSpecial: IsSpecial): string | undefined {
+  if (isClass(value)) return "is a class; pass data, or the actor class that remote() makes of it";
   if (typeof value === "function") {
     return "is a function; pass what it works on, or a remote function";
   }

@@ -2,7 +2,7 @@
  * The user's object of an actor, and its methods: those of its class, and Ray's. Only public
  * methods can be called: not fields, not the constructor.
  */
-import { functionDataOf } from "../../../caller/calls/function-ref.ts";
+import { functionDataOf } from "../../../caller/remote-value.ts";
 import {
   type ActorScope,
   asTask,
