@@ -17,6 +17,9 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
   const code = codeOf(error);
+  if (importsOfRunners.test(message)) {
+    return `its module stopped in a worker at the import of a test runner, which is not there: ${firstLine(message)}. Move the remote() call to a file of its own`;
+  }
   if (isOfTestRunner(error)) {
     return `its module stopped in a worker at a call of a test runner, which is not there: ${firstLine(message)}. Move the remote() call above the first test, or to a file of its own`;
   }
@@ -127,6 +130,8 @@ function isOfTestRunner({ name, message }: Error): boolean {
   if (/^Vitest failed to (find|access)|^Vitest mocker was not/.test(message)) return true;
   return name === "ReferenceError" && globalsOfRunners.test(message);
 }
+
+const importsOfRunners = /^Do not import `@jest\/globals` outside of the Jest/;
 
 const globalsOfRunners =
   /^(test|it|xit|fit|xtest|describe|xdescribe|fdescribe|suite|bench|before|after|beforeAll|afterAll|beforeEach|afterEach|expect|expectTypeOf|assertType|vi|vitest|jest) is not defined$/;
