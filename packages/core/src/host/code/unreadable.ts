@@ -131,7 +131,9 @@ function isOfTestRunner({ name, message }: Error): boolean {
   return name === "ReferenceError" && globalsOfRunners.test(message);
 }
 
-const importsOfRunners = /^Do not import `@jest\/globals` outside of the Jest/;
+/** As `require` and `import` of it fail. */
+const importsOfRunners =
+  /^Do not import `@jest\/globals`|^Named export .* The requested module '@jest\/globals'/;
 
 const globalsOfRunners =
   /^(test|it|xit|fit|xtest|describe|xdescribe|fdescribe|suite|bench|before|after|beforeAll|afterAll|beforeEach|afterEach|expect|expectTypeOf|assertType|vi|vitest|jest) is not defined$/;
