@@ -170,12 +170,13 @@ ${ended}`,
       files: {
         "main.mjs": `${prelude}${told}
 const named = (file) => ray.remote(() => 1, { module: new URL(file, import.meta.url), exportName: "run" });
-say(await told(["short.mjs", "alias.mjs", "jest.mjs", "globals.mjs", "own.mjs", "own.ts"].map((file) => named(file).remote())));
+say(await told(["short.mjs", "alias.mjs", "jest.mjs", "globals.mjs", "globals.cjs", "own.mjs", "own.ts"].map((file) => named(file).remote())));
 ${ended}`,
         "short.mjs": 'import "./other";\nexport const run = () => 1;\n',
         "alias.mjs": 'import "@/other";\nexport const run = () => 1;\n',
         "jest.mjs": 'describe("x", () => undefined);\nexport const run = () => 1;\n',
         "globals.mjs": 'import { test } from "@jest/globals";\nexport const run = () => 1;\n',
+        "globals.cjs": 'require("@jest/globals");\nexports.run = () => 1;\n',
         // As it is outside of jest.
         "node_modules/@jest/globals/index.js":
           "throw new Error('Do not import `@jest/globals` outside of the Jest test environment');\n",
@@ -189,9 +190,8 @@ ${ended}`,
         expect.stringMatching(/Cannot find module '.*other'.*names of files whole/),
         expect.stringMatching(/Cannot find package '@\/other'|Invalid module "@\/other"/),
         expect.stringMatching(/a call of a test runner, .*describe is not defined\. Move/),
-        expect.stringMatching(
-          /import of a test runner, .*Do not import .*\. Move .* file of its own/,
-        ),
+        expect.stringMatching(/import of a test runner, .*Named export 'test' .* file of its own/),
+        expect.stringMatching(/import of a test runner, .*Do not import .* file of its own/),
         "Error: of its own",
         expect.stringMatching(/^SyntaxError: /),
       ],

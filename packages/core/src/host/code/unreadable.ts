@@ -18,7 +18,7 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
   const { message } = error;
   const code = codeOf(error);
   if (importsOfRunners.test(message)) {
-    return `its module stopped in a worker at the import of a test runner, which is not there: ${firstLine(message)}. Move the remote() call to a file of its own`;
+    return `its module stopped in a worker at the import of a test runner, which is not there (${firstLine(message)}). Move the remote() call to a file of its own`;
   }
   if (isOfTestRunner(error)) {
     return `its module stopped in a worker at a call of a test runner, which is not there: ${firstLine(message)}. Move the remote() call above the first test, or to a file of its own`;
