@@ -3,7 +3,8 @@
  * of waiting calls.
  *
  * It starts full, is refilled at `rate` up to `capacity`, and may be overdrawn by a call that takes
- * more than its capacity; the next call then waits longer. Two of verl's defects are fixed: waiting
+ * more than its capacity; the next call then waits longer. What is given back may stand above the
+ * capacity, because it was waited for: it leaves at `rate` where nobody takes it. Two of verl's defects are fixed: waiting
  * calls are served in order, and a remainder of 1e-16 from floating point delays no call.
  */
 
@@ -31,9 +32,12 @@ export class TokenBucket {
 
   /** Returns the tokens held; below zero where it is overdrawn. */
   tokensAt(nowMs: number): number {
-    const elapsedMs = nowMs - (this.#updatedMs ?? nowMs);
+    const gained = ((nowMs - (this.#updatedMs ?? nowMs)) / 1000) * this.rate;
     this.#updatedMs = nowMs;
-    this.#tokens = Math.min(this.capacity, this.#tokens + (elapsedMs / 1000) * this.rate);
+    this.#tokens =
+      this.#tokens > this.capacity
+        ? Math.max(this.capacity, this.#tokens - gained)
+        : Math.min(this.capacity, this.#tokens + gained);
     return this.#tokens;
   }
 
@@ -60,6 +64,6 @@ export class TokenBucket {
 
   /** Gives back unused tokens (or takes more, if negative). */
   giveBack(count: number, nowMs: number): void {
-    this.#tokens = Math.min(this.capacity, this.tokensAt(nowMs) + count);
+    this.#tokens = this.tokensAt(nowMs) + count;
   }
 }

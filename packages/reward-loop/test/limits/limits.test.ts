@@ -518,6 +518,50 @@ describe("a limiter", () => {
     },
   );
 
+  test.each([
+    ["a call is thought to use more than a second's worth", 2000, 300, 0.75],
+    ["a call is thought to use a little more than it does", 500, 300, 0.9],
+    ["nobody knows what a call uses", 100, 1000, 0.9],
+  ])("lets through what the endpoint gives where %s", async (_, tokens, used, share) => {
+    const perMinute = 60_000;
+    const { clock, limiter } = start({ tokensPerMinute: perMinute });
+    const sentMs: number[] = [];
+    const over = new AbortController();
+    const caller = async (): Promise<void> => {
+      while (!over.signal.aborted) {
+        const lease = await acquire(limiter, { tokens });
+        sentMs.push(clock.now());
+        await clock.sleep(2000);
+        lease.release({ outcome: "ok", tokens: used });
+      }
+    };
+    const callers = Array.from({ length: 20 }, caller);
+    await clock.advanceTo(300_000);
+    over.abort();
+    expect(sentMs.length * used).toBeGreaterThan(share * 5 * perMinute);
+    if (used < tokens) {
+      for (const from of sentMs) {
+        const minute = sentMs.filter((one) => one >= from && one < from + 60_000);
+        expect(minute.length * used).toBeLessThanOrEqual(perMinute);
+        // In no burst.
+        const second = sentMs.filter((one) => one >= from && one < from + 1000);
+        expect(second.length).toBeLessThanOrEqual(2 * (perMinute / 60 / used) + 1);
+      }
+    }
+    await clock.advanceTo(600_000);
+    await Promise.all(callers);
+  });
+
+  test("saves up nothing that was given back and that nobody waits for", async () => {
+    const { clock, times, ask, leases } = start({ tokensPerMinute: 6000 });
+    await ask({ tokens: 1000 });
+    leases[0]?.release({ outcome: "ok", tokens: 0 });
+    await clock.advanceTo(15_000);
+    for (let n = 0; n < 3; n++) void ask({ tokens: 100 });
+    await clock.advanceTo(30_000);
+    expect(times.slice(1).map((ms) => inItsSeconds(ms - 15_000))).toEqual([0, 1, 2]);
+  });
+
   test("stops calling an endpoint that fails, and lets a probe through", async () => {
     const { clock, limiter, times, ask, leases } = start({
       breaker: { window: 2, openMs: 1000, probes: 1 },
