@@ -443,3 +443,29 @@ ${ended}`,
     },
   );
 });
+
+test("workers of node:cluster have sessions of their own, whose ports are no other's", async () => {
+  const { lines } = await programs.run({
+    files: {
+      "main.mjs": `import cluster from "node:cluster";
+import * as ray from "@rayling/core";
+if (cluster.isPrimary) {
+  const ports = [];
+  let listening = 0;
+  cluster.on("listening", () => void (listening += 1));
+  cluster.on("message", (_, port) => {
+    if (ports.push(port) < 2) return;
+    console.log(JSON.stringify([new Set(ports).size, listening]));
+    for (const worker of Object.values(cluster.workers)) worker.disconnect();
+  });
+  cluster.fork();
+  cluster.fork();
+} else {
+  const { metricsPort } = await ray.init({ metricsPort: 0, metricsToken: "t".repeat(32), prewarm: 0 });
+  process.send(metricsPort);
+}
+`,
+    },
+  });
+  expect(lines).toEqual([[2, 0]]);
+});

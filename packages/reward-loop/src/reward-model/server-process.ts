@@ -180,7 +180,8 @@ function visibleGpus(
 
 async function freePort(): Promise<number> {
   const probe = createServer();
-  probe.listen(0, "127.0.0.1");
+  // In a worker of node:cluster the primary would give all workers the same one.
+  probe.listen({ port: 0, host: "127.0.0.1", exclusive: true });
   await once(probe, "listening");
   const address = probe.address();
   probe.close();

@@ -126,7 +126,9 @@ export class HttpEndpoint {
   /** Resolves when it listens; rejects as `listen` does. */
   static async listen(options: HttpEndpointOptions, handle: HttpHandler): Promise<HttpEndpoint> {
     const endpoint = new HttpEndpoint(options, handle);
-    endpoint.#server.listen(options.port, options.host ?? "127.0.0.1");
+    const { port, host = "127.0.0.1" } = options;
+    // In a worker of node:cluster the primary would listen for all of its workers.
+    endpoint.#server.listen({ port, host, exclusive: true });
     await once(endpoint.#server, "listening");
     // Later errors concern single connections, such as too many open files.
     endpoint.#server.on("error", () => undefined);

@@ -82,7 +82,8 @@ export function listen(options: ListenOptions): Promise<Listener> {
   server.unref();
   return new Promise((resolve, reject) => {
     server.on("error", reject);
-    server.listen({ ...options.address.place, backlog }, () =>
+    // In a worker of node:cluster the primary would listen for all of its workers.
+    server.listen({ ...options.address.place, backlog, exclusive: true }, () =>
       resolve({ address: server.address(), close: () => void server.close() }),
     );
   });
