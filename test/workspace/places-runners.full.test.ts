@@ -358,6 +358,36 @@ main();
     const ended = await project.node([tsx, "tsx-common/src/main.ts"]);
     expectReports(ended, { more: kindsMore });
   });
+
+  test("a CommonJS project, in whose workers alone it is", async (context) => {
+    needsTools(context);
+    await project.write({
+      "tsx-workers/package.json": "{}",
+      "tsx-workers/main.ts": `import * as ray from "rayling";
+interface Opt { n: number }
+const make = (value: number) => ray.remote(() => value);
+const Holder = ray.remote(class Holder {
+  opt: Opt; constructor(opt: Opt) { this.opt = opt; } get(): number { return this.opt.n as number; }
+});
+const one = make(1);
+const two = make(2);
+const [three] = [3].map(make);
+async function main(): Promise<void> {
+  await ray.init({ runtimeEnv: { execArgv: ["--import=tsx"] } });
+  for (const isolation of ["thread", "process"] as const) {
+    const refs = [one, two, three!].map((task) => task.options({ isolation }).remote());
+    console.log(JSON.stringify(await ray.get([...refs, Holder.options({ isolation }).remote({ n: 4 }).get.remote()])));
+  }
+  await ray.shutdown();
+}
+void main();
+`,
+    });
+    for (const flags of [[], ["--import=tsx"]]) {
+      const { stdout, stderr } = await project.node([...flags, "tsx-workers/main.ts"]);
+      expect(stdout, stderr).toBe("[1,2,3,4]\n[1,2,3,4]\n");
+    }
+  });
 });
 
 test("CommonJS: require gives rayling", async (context) => {

@@ -52,6 +52,25 @@ export function isUnmapped({ at }: Place): boolean {
   return at.endsWith(unmapped);
 }
 
+/** tsx evaluates a module that it has made CommonJS. */
+const tsx = /[\\/]node_modules[\\/]tsx[\\/]dist[\\/]/;
+
+/**
+ * Whether the outermost of those calls is tsx's own: it puts such a module into a function, which
+ * the last line, `})();`, calls. Nothing of the user's stands there.
+ *
+ * @param end the index of the frame of Node's loader that evaluates the module
+ */
+function isCalledByTsx(sites: readonly util.CallSiteObject[], end: number): boolean {
+  const [inner, outer, , loader] = end < 2 ? [] : sites.slice(end - 2, end + 2);
+  return (
+    inner?.scriptName === outer?.scriptName &&
+    outer?.functionName === "" &&
+    outer.columnNumber === "})(".length &&
+    tsx.test(loader?.scriptName ?? "")
+  );
+}
+
 /**
  * @param skipped the number of frames above the wanted one, without this function's own
  * @returns the chain; or only `script`, if the call is not in a file
@@ -80,7 +99,12 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
       continue;
     }
     const url = urlOf(scriptName === "" ? evaluatedFile(shown.script) : scriptName);
-    if (url === undefined || runners.test(scriptName)) break;
+    if (url === undefined || runners.test(scriptName)) {
+      const outermost = sites[index - 1];
+      const isMade = places.at(-1)?.at !== `${outermost?.lineNumber}:${outermost?.columnNumber}`;
+      if (isMade && isCalledByTsx(sites, index)) places.pop();
+      break;
+    }
     // A host runs the call: the chain ends at the user's code. Some remotes are the package's own.
     if (places.length > 0 && url.startsWith(ownFolder.href)) break;
     isEsm = scriptName.startsWith("file:");
