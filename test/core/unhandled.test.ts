@@ -37,6 +37,12 @@ async function collect(): Promise<void> {
   told.splice(0, told.length, ...others);
 }
 
+function cyclic(): unknown[] {
+  const list: unknown[] = [1];
+  list.push(list);
+  return list;
+}
+
 const of = (part: string): string[] => told.filter((text) => text.includes(part));
 const tells = (part: string): Promise<void> => collectUntil(() => of(part).length > 0);
 
@@ -115,6 +121,27 @@ describe("an error that nobody looked at", () => {
     }
     await collect();
     expect([errors.length, told.length]).toEqual([1, 0]);
+  });
+
+  test.each<[string, () => unknown, string]>([
+    ["a big integer", () => 5n, "5"],
+    ["one inside", () => ({ rows: [5n], n: 5n }), "{ rows: [Array], n: 5n }"],
+    ["a ref", () => ({ ref: ray.put(1) }), "{ ref: "],
+    ["a handle", () => ({ actor }), "{ actor: "],
+    ["a map", () => new Map([[1, 2]]), "an instance of Map"],
+    ["a list inside itself", cyclic, "<ref *1> [ 1, [Circular *1] ]"],
+  ])("may be any value that was thrown: %s", async (_, value, shown) => {
+    const other = actor.quick.remote(1);
+    await ray.wait([actor.throws.remote(value())]);
+    for await (const ref of actor.streamThat.remote(value())) {
+      await ray.get(ref).catch(() => undefined);
+    }
+    await tells("GateClass.throws");
+    expect(of("GateClass.throws")[0]).toContain(`: GateClass.throws: threw ${shown}`);
+    expect(await ray.get([other, actor.quick.remote(2)])).toEqual([1, 2]);
+    await expect(ray.get(actor.throws.remote(value()))).rejects.toThrow(
+      `GateClass.throws threw a non-error: ${shown}`,
+    );
   });
 
   test("is not told with RAYLING_IGNORE_UNHANDLED_ERRORS=1", async () => {

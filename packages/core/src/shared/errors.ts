@@ -16,6 +16,7 @@ import {
 import { OwnerDiedError } from "./errors/objects.ts";
 import { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 import { RaySystemError, SessionEndedError } from "./errors/session.ts";
+import { show } from "./text/show.ts";
 
 export { RayError } from "./errors/base.ts";
 export {
@@ -483,13 +484,7 @@ export function remoteSiteOf(error: unknown): RemoteSite | undefined {
 }
 
 function describe(thrown: unknown): string {
-  if (typeof thrown === "string") return JSON.stringify(thrown);
-  try {
-    return `a non-error: ${String(thrown)}`;
-  } catch {
-    // A value whose conversion to text throws still needs a message.
-    return `a non-error of type ${typeof thrown}`;
-  }
+  return typeof thrown === "string" ? JSON.stringify(thrown) : `a non-error: ${show(thrown)}`;
 }
 
 /** Ends an exhaustive switch: a value that reaches it throws. */

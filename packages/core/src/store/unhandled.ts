@@ -9,6 +9,7 @@
  */
 import type { FailureData } from "../protocol/failure.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import { show } from "../shared/text/show.ts";
 import { warn } from "../shared/text/warning.ts";
 
 /** Further failures are only counted: this many messages suffice. */
@@ -58,7 +59,10 @@ export class SeenFailure {
     return { name, message };
   }
 
-  /** Warns when `entry` is gone, unless the failure was read before. */
+  /**
+   * Warns when `entry` is gone, unless the failure was read before. It runs while an answer is read,
+   * so it throws nothing, whatever the user threw.
+   */
   watch(entry: object, label: string): void {
     const { site, name } = this.#failure;
     const counts = site !== undefined || name === "WorkerCrashedError";
@@ -79,7 +83,7 @@ export function tellUnhandled(): void {
 }
 
 function textOf(failure: FailureData): string {
-  if (failure.thrown !== undefined) return `threw ${JSON.stringify(failure.thrown.value)}`;
+  if (failure.thrown !== undefined) return `threw ${show(failure.thrown.value)}`;
   return failure.stack === "" ? `${failure.name}: ${failure.message}` : failure.stack;
 }
 

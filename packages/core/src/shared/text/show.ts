@@ -12,7 +12,12 @@ export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `function ${value.name}`;
   if (typeof value !== "object" || value === null) return String(value);
-  return isPlain(value) ? shortened(value) : showKind(value);
+  try {
+    return isPlain(value) ? shortened(value) : showKind(value);
+  } catch {
+    // What is in it may show itself by code of the user's, which throws.
+    return "an object that cannot be shown";
+  }
 }
 
 /** Names the kind of a value and shows nothing of its content. */
