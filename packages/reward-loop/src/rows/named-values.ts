@@ -22,10 +22,12 @@ export function firstOf(
 const MOST_KEYS = 12;
 
 /**
- * Returns a message that none of these names exists, with the existing names and a similar one, if
- * there is one.
+ * Returns a message that none of these names has a value: which of them is null, or else the
+ * existing names and a similar one, if there is one.
  */
 export function missing(row: Row, what: string, paths: readonly string[], flag: string): string {
+  const empty = paths.find((path) => Object.hasOwn(row, path));
+  if (empty !== undefined) return `there is no ${what}: "${empty}" is null (${flag} names it)`;
   const keys = Object.keys(row);
   const listed = keys.slice(0, MOST_KEYS).join(", ") + (keys.length > MOST_KEYS ? ", ..." : "");
   const [alike] = paths.flatMap((path) => nearestOf(path, keys) ?? []);

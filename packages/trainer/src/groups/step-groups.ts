@@ -237,12 +237,16 @@ function replace(pool: GroupPool, record: StepRecord): void {
   record.generations += 1;
 }
 
+/** The option by its name in a program and in a configuration. */
+const maxBatches =
+  "algorithm.filterGroups.maxNumGenBatches (algorithm.filter_groups.max_num_gen_batches)";
+
 function filteredOut(
   { metric, maxNumGenBatches: most }: FilterSettings,
   pool: GroupPool,
   { step, generations }: StepRecord,
 ): string {
   return most > 0
-    ? `step ${step} has ${pool.groups} groups left that differ in their ${metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`
-    : `step ${step} has ${pool.groups} groups left, and none of the last ${pool.filteredInRow} differs in its ${metric}, which is all prompts twice, and ${leastBatchesInRow} batches at least: algorithm.filterGroups would have others generated for ever`;
+    ? `step ${step} cannot have as many groups that differ in their ${metric} as it needs: of ${generations} generations, which is ${maxBatches}, at most ${pool.groups} groups may, and the last ${pool.filteredInRow} that were scored do not`
+    : `step ${step} cannot have as many groups that differ in their ${metric} as it needs: none of the last ${pool.filteredInRow} does, which is all prompts twice, and ${leastBatchesInRow} batches at least, and ${maxBatches} allows any number of generations`;
 }
