@@ -26,7 +26,7 @@ const MOST_KEYS = 12;
  * existing names and a similar one, if there is one.
  */
 export function missing(row: Row, what: string, paths: readonly string[], flag: string): string {
-  const empty = paths.find((path) => Object.hasOwn(row, path));
+  const empty = paths.find((path) => Object.hasOwn(row, path) && row[path] === null);
   if (empty !== undefined) return `there is no ${what}: "${empty}" is null (${flag} names it)`;
   const keys = Object.keys(row);
   const listed = keys.slice(0, MOST_KEYS).join(", ") + (keys.length > MOST_KEYS ? ", ..." : "");

@@ -136,6 +136,10 @@ describe("rows", () => {
       { ...rowOf(1), prompt: undefined, prompts: [] },
       '"prompt", "messages", "input", "arguments.0.0", "arguments.gen_args_0.arg_0" are missing; there are data_source, ability, reward_model, extra_info, prompts; is it "prompts"? (data.prompt_key names it)',
     ],
+    [
+      { ...rowOf(1), prompt: null },
+      'there is no prompt: "prompt" is null (data.prompt_key names it)',
+    ],
     [{ ...rowOf(1), prompt: [] }, "prompt has no messages"],
     [{ ...rowOf(1), prompt: ["text"] }, "prompt[0] must be { role, content }"],
     [
