@@ -265,8 +265,8 @@ const rewardLoop: readonly Row[] = [
   [
     "bucket-refill",
     "reward-loop/src/limits/token-bucket",
-    "Math.min(this.capacity, this.#tokens + (elapsedMs / 1000) * this.rate)",
-    "this.#tokens + (elapsedMs / 1000) * this.rate",
+    "Math.min(this.capacity, this.#tokens + gained)",
+    "this.#tokens + gained",
     "a limit is exceeded after a pause",
     "packages/reward-loop/test/limits/limits.test.ts",
   ],

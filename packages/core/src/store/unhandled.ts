@@ -60,8 +60,8 @@ export class SeenFailure {
   }
 
   /**
-   * Warns when `entry` is gone, unless the failure was read before. It runs while an answer is read,
-   * so it throws nothing, whatever the user threw.
+   * Warns when `entry` is gone, unless the failure was read before. It runs while an answer is
+   * read, so it throws nothing, whatever the user threw.
    */
   watch(entry: object, label: string): void {
     const { site, name } = this.#failure;

@@ -3,9 +3,10 @@
  * of waiting calls.
  *
  * It starts full, is refilled at `rate` up to `capacity`, and may be overdrawn by a call that takes
- * more than its capacity; the next call then waits longer. What is given back may stand above the
- * capacity, because it was waited for: it leaves at `rate` where nobody takes it. Two of verl's defects are fixed: waiting
- * calls are served in order, and a remainder of 1e-16 from floating point delays no call.
+ * more than its capacity; the next call then waits longer. Tokens that are given back may stand
+ * above the capacity, because they were waited for: they leave at `rate` where nobody takes them.
+ * Two of verl's defects are fixed: waiting calls are served in order, and a remainder of 1e-16 from
+ * floating point delays no call.
  */
 
 export interface BucketSettings {

@@ -15,7 +15,7 @@ export function show(value: unknown): string {
   try {
     return isPlain(value) ? shortened(value) : showKind(value);
   } catch {
-    // What is in it may show itself by code of the user's, which throws.
+    // A value may show itself by code of the user's, which throws.
     return "an object that cannot be shown";
   }
 }
