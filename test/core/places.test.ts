@@ -444,6 +444,21 @@ ${ended}`,
   );
 });
 
+test("a remote() call in a chunk of Next.js is told to go to a file that is not bundled", async () => {
+  const { lines } = await programs.run({
+    files: {
+      ".next/server/chunk.mjs": `${prelude}${told}
+// Its modules run when Next.js asks for them.
+const modules = { actors: () => ray.remote(() => 1) };
+if (isDriver) say(await told([modules.actors().remote()]));
+${ended}`,
+    },
+  });
+  expect(lines).toEqual([
+    [expect.stringMatching(/did not run .* chunk of Next\.js, .*turbopackIgnore/)],
+  ]);
+});
+
 test("workers of node:cluster have sessions of their own, whose ports are no other's", async () => {
   const { lines } = await programs.run({
     files: {

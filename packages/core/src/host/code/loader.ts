@@ -216,6 +216,13 @@ const notBrought =
 const atTopLevel =
   "Call remote() once at the top level of the file that defines it, not inside a function or a condition, or name what its module exports: remote(target, { module: import.meta.url, exportName })";
 
+const outsideChunk =
+  "It stands in a chunk of Next.js, which runs none of its modules when a worker imports it. Put it into a file that is not bundled, and import that by its URL behind /* turbopackIgnore: true */ and /* webpackIgnore: true */";
+
+function isInChunkOfNext(key: RemoteKey): boolean {
+  return "site" in key && key.site.includes("/.next/server/");
+}
+
 function notLoaded(key: RemoteKey, why: string): string {
   return `its remote() call${placeOf(key)} stands in a function, and the module that called that does not load in a worker: ${why}. ${atTopLevel}`;
 }
@@ -226,5 +233,5 @@ function reason(key: RemoteKey, loaded: Exclude<Loaded, { readonly how: "failed"
   }
   return loaded.how === "stopped"
     ? `driver code (init, get, put, a .remote() call) was reached before its remote() call${placeOf(key)}. Move the remote() call above it, or to a module of its own that imports no driver (in a bundle: to a chunk of its own)`
-    : `its remote() call${placeOf(key)} did not run while the module loaded. ${atTopLevel}`;
+    : `its remote() call${placeOf(key)} did not run while the module loaded. ${isInChunkOfNext(key) ? outsideChunk : atTopLevel}`;
 }
