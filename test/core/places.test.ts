@@ -450,8 +450,10 @@ test("a remote() call in a chunk of Next.js is told to go to a file that is not 
       ".next/server/chunk.mjs": `${prelude}${told}
 // Its modules run when Next.js asks for them.
 const modules = { actors: () => ray.remote(() => 1) };
-if (isDriver) say(await told([modules.actors().remote()]));
-${ended}`,
+if (isDriver) {
+  say(await told([modules.actors().remote()]));
+  ${ended}}
+`,
     },
   });
   expect(lines).toEqual([
