@@ -12,6 +12,7 @@ const facts = [
   "keepsPlace",
   "isCounted",
   "isApart",
+  "mayHaveRun",
 ] as const;
 
 test("each fact of a call changes by itself, and none of them the count of arguments", () => {

@@ -28,6 +28,16 @@ test.concurrent("a call that may be tried again goes over the new way, to the sa
   expect(await ray.get(left.loses.remote(right, 1))).toBe(4);
 });
 
+// As with the objects below, a way that is lost is given up after five seconds.
+test.concurrent("a call whose last try finds no new way was sent by the one before, and says so", async () => {
+  const [left, right] = [Neighbour.remote(), Neighbour.remote()];
+  expect(await ray.get(left.ask.remote(right))).toBe(1);
+  await shutDoors(left, right);
+  expect(await ray.get(left.loses.remote(right, 1, "channel-broken"))).toMatch(
+    /^ActorUnavailableError: .* cannot be reached from here \(no connection to its host: .*\); the call may or may not have run$/,
+  );
+});
+
 /** Neither finds a new way to the other, though both live. */
 async function shutDoors(...two: [Dialler, Dialler]): Promise<void> {
   const ids = await ray.get(two.map((one) => one.hostId.remote()));

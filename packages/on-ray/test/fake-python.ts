@@ -93,6 +93,8 @@ function call(actor: Adder, { method, args }: Given): object {
       return ok(actor.sum);
     case "echo":
       return { ok: { value: by, buffers: args?.buffers ?? [] } };
+    case "vanish":
+      return failure("unavailable", "ActorUnavailableError", "the node is out of reach");
     case "fail":
       return failure("thrown", "KeyError", "'x'", 'Traceback:\n  File "demo.py", line 3\n');
     default:

@@ -19,6 +19,7 @@ interface Adder {
   echo<Value>(value: Value): Value;
   fail(): never;
   stick(): number;
+  vanish(): number;
   missing(): void;
 }
 
@@ -155,6 +156,14 @@ test("actors by name, from the driver and from a task; a killed one is dead", as
   await session();
   const counter = await ray.getActor<Adder>("counter");
   expect(await ray.get(counter.add.remote(1))).toBe(101);
+  // Ray does not say that it died or is restarted.
+  const unavailable = ray.get(counter.vanish.remote());
+  await expect(unavailable).rejects.toMatchObject({
+    code: "ACTOR_UNAVAILABLE",
+    message: expect.stringMatching(
+      /cannot be reached from here \(the node is out of reach\); the call may or may not have run$/,
+    ),
+  });
   expect(await ray.get(addThere.remote(2))).toBe(103);
   const same = ray.python<Adder>("counter");
   await ray.kill(same);

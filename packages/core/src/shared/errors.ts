@@ -149,14 +149,13 @@ export class ActorUnavailableError extends RayError {
   readonly className: string;
   /** Why it ended, or cannot be reached. */
   readonly deathCause: DeathCause;
-  /** @param isSent whether the call may have arrived */
+  /** @param isSent whether any attempt of the call may have arrived */
   constructor(actor: ActorIdentity, deathCause: DeathCause, isSent: boolean = true) {
     const { kind, message, error } = deathCause;
-    // Without a connection nobody here knows of an end: the actor may well live.
-    const isUnreached = kind === "unreachable" || kind === "channel-broken";
-    const state = isUnreached ? "cannot be reached from here" : "is restarting";
+    const isAway = isUnreached(kind);
+    const state = isAway ? "cannot be reached from here" : "is restarting";
     const call = isSent ? "the call may or may not have run" : "the call was not sent";
-    const cause = isUnreached ? error : new ActorDiedError(actor, deathCause);
+    const cause = isAway ? error : new ActorDiedError(actor, deathCause);
     super(
       "ACTOR_UNAVAILABLE",
       `actor ${actor.className} (${actor.actorId}) ${state} (${message}); ${call}`,
@@ -168,8 +167,12 @@ export class ActorUnavailableError extends RayError {
   }
 }
 
+/** Whether a task was sent to a worker: at the last attempt, only before that, or never. */
+type TaskAttempts = "sent" | "sent-before" | "unsent";
+
 /**
- * The worker that ran a task died and its retries are used up, or it could not be started. Code
+ * The worker that ran a task died or cannot be reached and its retries are used up, or no worker
+ * could be started. The task may have run, unless the message says that it was not sent. Code
  * "WORKER_CRASHED".
  */
 export class WorkerCrashedError extends RayError {
@@ -177,15 +180,41 @@ export class WorkerCrashedError extends RayError {
   readonly functionName: string;
   /** Why it ended. */
   readonly deathCause: DeathCause;
-  constructor(functionName: string, deathCause: DeathCause) {
+  /** @param attempts whether the task was sent to a worker */
+  constructor(functionName: string, deathCause: DeathCause, attempts: TaskAttempts = "sent") {
     super(
       "WORKER_CRASHED",
-      `the worker running task ${functionName} died: ${deathCause.message}`,
+      workerLoss(functionName, deathCause, attempts),
       deathCause.error === undefined ? undefined : { cause: deathCause.error },
     );
     this.functionName = functionName;
     this.deathCause = deathCause;
   }
+}
+
+/** Returns what became of a task and its worker, as far as that is known. */
+function workerLoss(
+  functionName: string,
+  { kind, message }: DeathCause,
+  attempts: TaskAttempts,
+): string {
+  switch (attempts) {
+    case "unsent":
+      return `task ${functionName} has no worker: ${message}; the task was not sent`;
+    case "sent-before":
+      return `task ${functionName} has no worker for another attempt: ${message}; an earlier attempt may or may not have run`;
+    case "sent":
+      return isUnreached(kind)
+        ? `the worker of task ${functionName} cannot be reached from here: ${message}; the task may or may not have run`
+        : `the worker running task ${functionName} died: ${message}`;
+    default:
+      return assertNever(attempts);
+  }
+}
+
+/** Whether nobody here knows of an end: what cannot be reached may well live. */
+function isUnreached(kind: DeathCause["kind"]): boolean {
+  return kind === "unreachable" || kind === "channel-broken";
 }
 
 /**
@@ -210,8 +239,15 @@ export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
   }
 }
 
-/** Returns the error that a task rejects with when its worker is gone and no retry is left. */
-export function taskDeath(functionName: string, cause: DeathCause): RayError {
+/**
+ * Returns the error that a task rejects with when its worker is gone and no retry is left, or when
+ * no worker is to be had.
+ */
+export function taskDeath(
+  functionName: string,
+  cause: DeathCause,
+  attempts?: TaskAttempts,
+): RayError {
   switch (cause.kind) {
     case "unschedulable":
       return new TaskUnschedulableError(functionName, cause.message);
@@ -226,7 +262,7 @@ export function taskDeath(functionName: string, cause: DeathCause): RayError {
         `task ${functionName} has ended with its session: ${cause.message}`,
       );
     default:
-      return new WorkerCrashedError(functionName, cause);
+      return new WorkerCrashedError(functionName, cause, attempts);
   }
 }
 
@@ -276,8 +312,7 @@ export class PendingCallsLimitExceeded extends RayError {
 }
 
 /**
- * A streaming method ran again after its host died and yielded fewer items than before. Code
- * "SYSTEM".
+ * A streaming method ran again, as a retry, and yielded fewer items than before. Code "SYSTEM".
  */
 export class StreamingGeneratorReplayInconsistentError extends RaySystemError {
   constructor(name: string, received: number, count: number) {

@@ -214,7 +214,7 @@ class Target {
       case "cancelled":
         return new TaskCancelledError(callId, `${this.name}.${method}`);
       case "unavailable":
-        return new ActorUnavailableError(actor, { kind: "killed", message });
+        return new ActorUnavailableError(actor, { kind: "unreachable", message });
       case "died": {
         const cause = new PythonError(type, message, traceback);
         return new ActorDiedError(actor, { kind: "killed", message, error: cause });

@@ -9,9 +9,10 @@ const done = 8;
 const placed = 16;
 const counted = 32;
 const apart = 64;
+const tried = 128;
 
 /** The bits above these count arguments. */
-const oneUnresolved = 128;
+const oneUnresolved = 256;
 
 export class CallState {
   #bits = 0;
@@ -84,6 +85,15 @@ export class CallState {
 
   set isApart(isSo: boolean) {
     CallState.#set(this, apart, isSo);
+  }
+
+  /** An earlier attempt was sent: it has run, or it was lost and may have run. */
+  get mayHaveRun(): boolean {
+    return CallState.#has(this, tried);
+  }
+
+  set mayHaveRun(isSo: boolean) {
+    CallState.#set(this, tried, isSo);
   }
 
   static #has(state: CallState, bit: number): boolean {

@@ -276,6 +276,7 @@ function reject(call: Call, error: Encoded): void {
   const failure = call.owner.link.values.readFailure(error);
   if (call.retriesLeft !== 0 && isRetried(failure, call.plan.retryExceptions)) {
     call.retriesLeft -= 1;
+    call.mayHaveRun = true;
     call.owner.again(call);
   } else {
     call.fail(failure);

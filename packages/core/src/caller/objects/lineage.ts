@@ -135,6 +135,7 @@ export class Lineage {
     attempt.parent = parent;
     attempt.retriesLeft = recipe.attemptsLeft;
     attempt.isAgain = true;
+    attempt.mayHaveRun = true;
     this.#recipes.set(entry, recipe);
     owner.submit(attempt);
     await ready(again);

@@ -77,7 +77,10 @@ export class TaskPlacementGroupRemoved extends RayError {
   }
 }
 
-/** The node that ran a task is gone and its retries are used up. Code "NODE_DIED". */
+/**
+ * The node of a task's worker is gone and the retries of the task are used up. The task may have
+ * run. Code "NODE_DIED".
+ */
 export class NodeDiedError extends RayError {
   /** The name of the task's function. */
   readonly functionName: string;

@@ -23,7 +23,7 @@ import type { Fifo } from "../../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "../call.ts";
 import type { ClientLink } from "../client-link.ts";
 import { ActorLife } from "./actor-life.ts";
-import { CallQueues } from "./call-queues.ts";
+import { CallQueues, type OutOfReach } from "./call-queues.ts";
 import { LossQuestions } from "./loss-questions.ts";
 import { ReturningCalls } from "./returning-calls.ts";
 import { UnansweredCalls } from "./unanswered-calls.ts";
@@ -112,6 +112,7 @@ export class ActorClient implements CallOwner {
   /** Calls that are lost in one turn are dealt with together, in their order. */
   lost(call: Call, how: HowLost): void {
     if (how === "absent") call.isUnstarted = true;
+    else call.mayHaveRun = true;
     const { incarnation, session } = call;
     const life = this.#lifeOf(session, incarnation);
     if (life !== undefined) {
@@ -244,8 +245,7 @@ export class ActorClient implements CallOwner {
       });
       if (unreached !== undefined && !(await this.#questions.endsSoon(incarnation))) {
         // Each call that waits has used up a try.
-        const failure = this.link.values.describe(outOfReach(this.info, unreached));
-        if (this.queues.useTry(failure)) return this.#locate();
+        if (this.queues.useTry(outOfReach(this.info, this.link, unreached))) return this.#locate();
         this.#state = { kind: "unreached" };
         return;
       }
@@ -310,8 +310,11 @@ export class ActorClient implements CallOwner {
   }
 }
 
-/** The error of calls that wait for a connection. */
-function outOfReach(info: ActorInfo, error: Error): ActorUnavailableError {
+/** Returns the failures of calls that wait for a connection. */
+function outOfReach(info: ActorInfo, { values }: ClientLink, error: Error): OutOfReach {
   const message = `no connection to its host: ${error.message}`;
-  return new ActorUnavailableError(info, { kind: "unreachable", message, error }, false);
+  const cause: DeathCause = { kind: "unreachable", message, error };
+  const of = (mayHaveRun: boolean): FailureData =>
+    values.describe(new ActorUnavailableError(info, cause, mayHaveRun));
+  return { unsent: of(false), sentBefore: of(true) };
 }

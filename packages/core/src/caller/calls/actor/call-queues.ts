@@ -3,6 +3,13 @@ import type { FailureData } from "../../../protocol/failure.ts";
 import { Fifo } from "../../../shared/fifo.ts";
 import type { Call } from "../call.ts";
 
+/** The failures of calls whose last attempt found no connection. */
+export interface OutOfReach {
+  readonly unsent: FailureData;
+  /** For calls with an earlier attempt, which may have run. */
+  readonly sentBefore: FailureData;
+}
+
 export class CallQueues {
   /** The queue of the default concurrency group. */
   readonly #queue: Fifo<Call> = new Fifo();
@@ -65,12 +72,12 @@ export class CallQueues {
   }
 
   /** Each call in a queue has used up a try. Returns whether one of them has another. */
-  useTry(failure: FailureData): boolean {
+  useTry({ unsent, sentBefore }: OutOfReach): boolean {
     let isWanted = false;
     for (const queue of this.all()) {
       for (const call of queue) {
         if (call.isSettled) continue;
-        if (call.retriesLeft === 0) call.fail(failure);
+        if (call.retriesLeft === 0) call.fail(call.mayHaveRun ? sentBefore : unsent);
         else {
           call.retriesLeft -= 1;
           isWanted = true;

@@ -171,6 +171,7 @@ export class TaskClient implements CallOwner {
       how === "gone" ? { kind: "unreachable", message: "its worker takes no more tasks" } : how;
     if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
       call.retriesLeft -= 1;
+      call.mayHaveRun = true;
       this.#enqueue(call);
     } else {
       call.fail(this.link.values.describe(taskDeath(call.entry.label, reason)));
@@ -228,12 +229,7 @@ export class TaskClient implements CallOwner {
     queue.asked.delete(ticket);
     this.#forgetIdle(queue);
     if (lease.state === "withdrawn") return this.#ask(queue);
-    if (lease.state === "refused") {
-      for (const call of queue.ready.drain()) {
-        call.fail(this.link.values.describe(taskDeath(call.entry.label, lease.cause)));
-      }
-      return;
-    }
+    if (lease.state === "refused") return withoutWorker(queue, this.link, lease.cause);
     const { hostId } = lease;
     const oneTask = queue.worker.demand.strategy.kind === "SPREAD";
     const untilMs = oneTask ? 0 : clockMs() + longestLeaseMs;
@@ -258,13 +254,10 @@ export class TaskClient implements CallOwner {
     queue.unreached += 1;
     if (queue.unreached < mostUnreached) return;
     queue.unreached = 0;
-    const cause: DeathCause = {
+    withoutWorker(queue, this.link, {
       kind: "unreachable",
       message: `no worker can be reached from here: ${message}`,
-    };
-    for (const call of queue.ready.drain()) {
-      call.fail(this.link.values.describe(taskDeath(call.entry.label, cause)));
-    }
+    });
   }
 
   /**
@@ -325,6 +318,14 @@ export class TaskClient implements CallOwner {
     if (!call.isSettled && session.isOpen && worker !== undefined) worker.send(call);
     else this.#enqueue(call);
     if (call.session === undefined) this.#next(queue, session);
+  }
+}
+
+/** Fails the tasks of a queue, which no worker was given. */
+function withoutWorker({ ready }: TaskQueue, { values }: ClientLink, cause: DeathCause): void {
+  for (const call of ready.drain()) {
+    const attempts = call.mayHaveRun ? "sent-before" : "unsent";
+    call.fail(values.describe(taskDeath(call.entry.label, cause, attempts)));
   }
 }
 
