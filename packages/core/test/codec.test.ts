@@ -105,7 +105,7 @@ describe("an instance with a serializer", () => {
   });
 });
 
-describe("errors in a value", () => {
+describe("errors", () => {
   test("never fail it: what cannot travel goes as text", () => {
     const error = Object.assign(new Error("e", { cause: () => 1 }), {
       run: () => 1,
@@ -142,12 +142,27 @@ describe("errors in a value", () => {
     expect(difference(value, back(value))).toBeUndefined();
   });
 
-  test("with a cause that is undefined have one, others have none", () => {
-    const [one, none] = back<[Error, Error]>([
-      new Error("a", { cause: undefined }),
-      new Error("b"),
-    ]);
+  const thrownBack = (error: Error): Error =>
+    codec.reviveFailure(codec.decodeFailure(codec.encodeFailure(error)));
+
+  test.each([
+    ["in a value", back],
+    ["thrown", thrownBack],
+  ])("%s, with a cause that is undefined have one, others have none", (_how, sent) => {
+    const [one, none] = [sent(new Error("a", { cause: undefined })), sent(new Error("b"))];
     expect([Object.hasOwn(one, "cause"), Object.hasOwn(none, "cause")]).toEqual([true, false]);
+  });
+
+  test.each<[string, unknown, string]>([
+    ["an object", { detail: 1 }, "[object Object]"],
+    ["an object with a text of its own", { toString: () => "own text" }, "own text"],
+    ["undefined", undefined, "undefined"],
+    ["a number", 5, "5"],
+    ["a symbol, which structured clone refuses", Symbol("why"), "Symbol(why)"],
+    ["an object that has no text", Object.create(null), "[Object: null prototype] {}"],
+  ])("with a message that is %s bring its text", (_what, message, text) => {
+    const error = Object.assign(new Error(), { message });
+    for (const sent of [back, thrownBack]) expect(sent(error as Error).message).toBe(text);
   });
 });
 

@@ -139,6 +139,7 @@ function failureIn(thrown: unknown, making: Making, above: readonly unknown[]): 
     else defineOwn(fields, key, isError(value) ? safeText(value) : plain(value));
   }
   const cause: unknown = readField(thrown, "cause");
+  const hasCause = cause !== undefined || Object.hasOwn(thrown, "cause");
   const causePart = isError(cause) ? part(cause) : { value: plain(cause) };
   const errors: unknown = readField(thrown, "errors");
   const members = (list: readonly unknown[]): FailurePart[] =>
@@ -147,7 +148,7 @@ function failureIn(thrown: unknown, making: Making, above: readonly unknown[]): 
     ...headOf(thrown, findOrigin),
     fields,
     ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
-    ...(cause === undefined || causePart === undefined ? {} : { cause: causePart }),
+    ...(hasCause && causePart !== undefined ? { cause: causePart } : {}),
     ...(Array.isArray(errors) && !isDeep ? { errors: members(errors) } : {}),
     ...readsOf(thrown, plain),
   };
@@ -203,7 +204,7 @@ function headOf(error: Error, findOrigin: FindOrigin | undefined): Omit<FailureD
   return {
     name,
     ...(classes.length === 0 || isKnownByName ? {} : { classes }),
-    message: textOf(readField(error, "message"), ""),
+    message: messageOf(error),
     stack: driversText(userStack(textOf(readField(error, "stack"), ""))),
     ...(origin === undefined ? {} : { origin }),
   };
@@ -459,6 +460,18 @@ function readField(error: Error, key: string): unknown {
   } catch (cause) {
     // A getter that throws must not hide the error that carries it.
     return `<unreadable: ${cause instanceof Error ? cause.message : safeText(cause)}>`;
+  }
+}
+
+/** Returns the message as text, as structured clone makes it of any value. */
+function messageOf(error: Error): string {
+  const message = readField(error, "message");
+  if (typeof message === "string") return message;
+  try {
+    return String(message);
+  } catch {
+    // Its toString throws.
+    return safeText(message);
   }
 }
 
