@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { isOverAgent, sharesMemory } from "../fixtures/isolation.ts";
 import { Asking, double, Gate, type GateClass, hold, Ordered } from "../fixtures/inside.ts";
 
 afterEach(() => ray.shutdown());
@@ -100,6 +100,20 @@ test.runIf(sharesMemory)("a host whose thread is held is said to be silent", asy
   wake(release);
   expect(text).toContain("which does not answer: code that runs there holds its thread");
   expect(await ray.get(held)).toBe("released");
+});
+
+test("a process that does not answer may be stopped, and is not said to hold its thread", async () => {
+  await start();
+  const gate = Gate.options({ isolation: "process" }).remote();
+  const pid = await ray.get(gate.processId.remote());
+  process.kill(pid, "SIGSTOP");
+  const text = await warningOf(gate.quick.remote());
+  process.kill(pid, "SIGCONT");
+  expect(text).toContain(
+    isOverAgent
+      ? "which does not answer: code holds the thread of its process, the process or its machine stands still, or the network to that machine is down"
+      : "which does not answer: code holds the thread of its process, or the process is stopped",
+  );
 });
 
 test("an actor that waits for resources: the warning says which are missing", async () => {

@@ -193,6 +193,21 @@ describe("machines with an agent", () => {
     }
   });
 
+  test("whose host does not answer: a warning names what may be the reason, the network too", async () => {
+    await init();
+    const far = Far.options(on(await nodeNamed("one"))).remote();
+    const { pid } = await ray.get(far.where.remote());
+    process.kill(pid, "SIGSTOP");
+    const warned = once(process, "warning") as Promise<[Error]>;
+    const waiting = ray.get(far.add.remote(1), { stuckWarningMs: 1 });
+    const [{ message }] = await warned;
+    process.kill(pid, "SIGCONT");
+    expect(message).toMatch(
+      /is alive on host-\w+, which does not answer: code holds the thread of its process, the process or its machine stands still, or the network to that machine is down$/,
+    );
+    expect(await waiting).toBe(1);
+  });
+
   test("tell how a host ended, and run the next one", async () => {
     await init();
     const far = Far.options({ ...on(await nodeNamed("one")), maxRestarts: 1 }).remote();

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { describeActor, explain } from "../src/caller/waits/stuck-reason.ts";
+import type { ActorStatus, Directory } from "../src/rpc/directory.ts";
 import {
   cyclesOf,
   freeNode,
@@ -9,6 +11,7 @@ import {
   stuckNodes,
   type WaitNode,
 } from "../src/rpc/wait-graph.ts";
+import { ObjectEntry } from "../src/store/object-entry.ts";
 
 /** "a: b c" needs all of them, "a 1: b c" is stuck with one; "a @5: b" is a wait that began at 5; "a" needs nothing. */
 function graph(...lines: readonly string[]): Nodes {
@@ -120,6 +123,31 @@ describe("of a cycle", () => {
       ]);
     const [cycle] = cyclesOf(marked(1));
     expect(cycle && [1, 2].map((mark) => isConfirmed(cycle, marked(mark)))).toEqual([true, false]);
+  });
+});
+
+describe("a warning claims of others no more than is known", () => {
+  test("an object of another runtime may be ready there", async () => {
+    const link = { id: "host-1", directory: {} as Directory };
+    expect(await explain(link, new ObjectEntry("host-2", 1, "score"), 0)).toBe(
+      "it belongs to host-2, which was asked for it and has not answered: score is not ready there, or host-2 does not answer now",
+    );
+  });
+
+  test("a host that answers without the actor is not silent", () => {
+    const status: ActorStatus = {
+      actorId: "actor-1",
+      className: "Judge",
+      state: "ALIVE",
+      reason: undefined,
+      hostId: "host-2",
+      load: undefined,
+      silence: undefined,
+    };
+    expect(describeActor(status)).toBe("actor Judge (actor-1) is alive on host-2");
+    expect(describeActor({ ...status, silence: "it has ended" })).toBe(
+      "actor Judge (actor-1) is alive on host-2, which does not answer: it has ended",
+    );
   });
 });
 

@@ -232,8 +232,10 @@ export interface ActorStatus {
   /** Why it waits, or why it is dead. */
   readonly reason: string | undefined;
   readonly hostId: string | undefined;
-  /** Calls that run and calls in its mailbox; undefined when its host does not answer. */
+  /** Calls that run and calls in its mailbox; undefined when its host does not report them. */
   readonly load: { readonly running: number; readonly queued: number } | undefined;
+  /** Why its host does not answer, as far as that is known; undefined when it answers. */
+  readonly silence: string | undefined;
 }
 
 /**

@@ -71,7 +71,7 @@ export async function explain(
 ): Promise<string> {
   if (entry.outcome !== undefined) return "it has become ready meanwhile";
   if (entry.owner !== link.id) {
-    return `it belongs to ${entry.owner}, which was asked for it and has not answered; there ${entry.label} is not ready`;
+    return `it belongs to ${entry.owner}, which was asked for it and has not answered: ${entry.label} is not ready there, or ${entry.owner} does not answer now`;
   }
   const call = entry.producer;
   if (!(call instanceof Call)) return `nothing has settled ${entry.label} yet`;
@@ -151,10 +151,12 @@ export function describeActor(status: ActorStatus | undefined): string {
     case "DEAD":
       return `${name} is dead: ${status.reason ?? "no cause is known"}`;
     case "ALIVE": {
-      const { load, hostId } = status;
-      if (load === undefined) {
-        return `${name} is alive on ${hostId}, which does not answer: code that runs there holds its thread`;
+      const { load, silence, hostId } = status;
+      if (silence !== undefined) {
+        return `${name} is alive on ${hostId}, which does not answer: ${silence}`;
       }
+      // It began or ended there while its host was asked.
+      if (load === undefined) return `${name} is alive on ${hostId}`;
       return `${name} is alive on ${hostId}, runs ${load.running} calls and has ${load.queued} queued`;
     }
     default:

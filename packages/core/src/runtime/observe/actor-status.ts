@@ -10,7 +10,7 @@ import type { ActorState } from "../actors/actor-record.ts";
 import type { Supervisor } from "../actors/supervisor.ts";
 import { timers } from "../../shared/machine/timers.ts";
 
-/** A host that is silent for this long, in ms, is busy with the code that it runs. */
+/** A host that is silent for this long, in ms, is said not to answer. */
 const silentMs = 1000;
 
 /** Ray's names. */
@@ -26,10 +26,9 @@ export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
   const { info } = actor.spec;
   const { state, cause, life } = actor.record;
   const { host } = life;
+  const asked = state === "alive" ? host : undefined;
   const stats =
-    state === "alive" && host !== undefined
-      ? await answerOf(host, (control) => control.stats(), silentMs)
-      : undefined;
+    asked === undefined ? undefined : await answerOf(asked, (control) => control.stats(), silentMs);
   const load = stats?.actors.find(({ actorId }) => actorId === info.actorId);
   return {
     actorId: info.actorId,
@@ -38,7 +37,19 @@ export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
     reason: state === "dead" ? cause?.message : actor.waitsFor,
     hostId: host?.id,
     load: load === undefined ? undefined : { running: load.running, queued: load.queued },
+    silence: asked === undefined || stats !== undefined ? undefined : silenceOf(asked),
   };
+}
+
+/** Returns why a host does not answer, in words: all that may be the reason, where several may. */
+export function silenceOf({ channel, isolation, isRemote }: Host): string {
+  if (!channel.isOpen) return "it has ended";
+  if (isRemote === true) {
+    return "code holds the thread of its process, the process or its machine stands still, or the network to that machine is down";
+  }
+  return isolation === "thread"
+    ? "code that runs there holds its thread"
+    : "code holds the thread of its process, or the process is stopped";
 }
 
 /** Returns the answer of a host; undefined when it is gone, or does not answer in time. */

@@ -9,7 +9,7 @@ import type { TaskRow } from "../../rpc/state.ts";
 import { clockMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
-import { answerOf } from "../observe/actor-status.ts";
+import { answerOf, silenceOf } from "../observe/actor-status.ts";
 import { openThreadLooks, type ThreadLooks } from "./thread-stacks.ts";
 import { timers } from "../../shared/machine/timers.ts";
 
@@ -88,7 +88,7 @@ async function rowOf(host: Host, parts: StacksParts, how: How): Promise<StackRow
   }
   const tasks = await parts.tasksAt(host.id, sentMs);
   const sent = tasks.map(({ taskId, name, actorId }): SentCall => ({ taskId, name, actorId }));
-  return { ...about, ...nothing, thread: "SILENT", reason: silenceOf(host), sent };
+  return { ...about, ...nothing, thread: "SILENT", reason: reasonOf(host), sent };
 }
 
 async function lookInto(host: Host, { threads, timeoutMs }: How): Promise<RuntimeLook | undefined> {
@@ -138,10 +138,10 @@ function aboutHost({ id, isolation, nodeId, pid }: Host, directory: LocalDirecto
   return { workerId: id, workerType: "WORKER", isolation, nodeId, pid, actors };
 }
 
-function silenceOf(host: Host): string {
+function reasonOf(host: Host): string {
   if (isThreadHere(host)) {
     return "code that is not JavaScript holds its thread (a child process or a file that is waited for, an add-on), and cannot be interrupted";
   }
   const place = host.isRemote === true ? "on another machine" : "of its own";
-  return `code holds the thread of its process, or the process is stopped; the stack of a process ${place} cannot be seen from here`;
+  return `${silenceOf(host)}; the stack of a process ${place} cannot be seen from here`;
 }
