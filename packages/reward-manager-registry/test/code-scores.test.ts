@@ -177,6 +177,38 @@ function f(n) { return [n, given.length, isStrict]; }`;
     expect(statuses(await score(fenced(code, "js"), tests))).toEqual(["success"]);
   });
 
+  test("fn_name: what a program does only where it is run as one does not run", async () => {
+    const tests = { fn_name: "f", inputs: ["1"], outputs: ["2"] };
+    const python = `from __future__ import annotations
+import dataclasses, os, pickle, sys, typing
+@dataclasses.dataclass
+class Point:
+  x: Optional[int]
+def f(n):
+  point = pickle.loads(pickle.dumps(Point(n)))
+  assert typing.get_type_hints(Point) == {"x": Optional[int]}
+  return getattr(sys.modules[__name__], "f") is f and point == Point(n) and n + 1
+if __name__ == "__main__": os._exit(3)`;
+    const javascript =
+      "function f(n) { return n + 1; }\nif (require.main === module) process.exit(3);";
+    const modern = "export const f = (n) => n + 1;\nif (import.meta.main) process.exit(3);";
+    expect(statuses(await score(fenced(python), tests))).toEqual(["success"]);
+    expect(statuses(await score(fenced(javascript, "js"), tests))).toEqual(["success"]);
+    expect(statuses(await score(fenced(modern, "js"), tests))).toEqual(["success"]);
+  });
+
+  test("assert_case: a program whose main part ends, or finds no input, has its functions", async () => {
+    const tests = { assert_case: ["assert f(one) == 2", "assert f(one) == 3"] };
+    const functions = "def f(n): return n + 1\nif '__main__' == __name__:\n  one = 1";
+    const ending = await score(fenced(`${functions}\n  exit(f(1))`), tests);
+    expect(statuses(ending)).toEqual(["success", "runtime_error"]);
+    const reading = await score(fenced(`${functions}\n  print(f(int(input())))`), {
+      assert_case: ["assert f(one) == 2"],
+    });
+    expect(statuses(reading)).toEqual(["success"]);
+    expect(reading.metadata[0]?.stderr).toContain("EOFError");
+  });
+
   test("assert_case: lines that must run behind the program", async () => {
     const tests = { assert_case: ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 0"] };
     const result = await score(fenced("print('seen')\ndef f(n): return n + 1"), tests);
@@ -290,6 +322,19 @@ describe("sandbox_fusion", () => {
         fetch_files: [],
       },
     ]);
+  });
+
+  test("a result that is no JSON is the value that it is printed as, as in verl", async () => {
+    const code = `import decimal, fractions
+class Texts:
+  def __str__(self): return "[1,\\n 2]"
+def f(n): return [decimal.Decimal("1.5"), fractions.Fraction(3, 1), Texts(), {1}][n]`;
+    const tests = {
+      fn_name: "f",
+      inputs: ["0", "1", "2", "3"],
+      outputs: ["1.5", "3", "[1, 2]", '"{1}"'],
+    };
+    expect((await byService.score(fenced(code), tests)).score).toBe(1);
   });
 
   test("a response without a block of code scores 0, and is not sent", async () => {

@@ -69,14 +69,14 @@ export interface Program {
   readonly stdin?: string;
   /**
    * A function of the program (or a method of a class Solution) to call with arguments from `stdin`
-   * as JSON, one per line. It must be an identifier, else InvalidScorerOptionError. Default: the
-   * program runs as a whole.
+   * as JSON, one per line; `if __name__ == "__main__":` does not run then. It must be an
+   * identifier, else InvalidScorerOptionError. Default: the program runs as a whole.
    */
   readonly functionName?: string | undefined;
   /**
    * Lines of a Python test, which run behind the program and in a process of their own: names of
    * the program stand for objects in its process, and the comparisons are out of the program's
-   * reach. Not together with `functionName`.
+   * reach. They run also where what stands behind `if __name__ == "__main__":` fails. Not together with `functionName`.
    */
   readonly test?: string | undefined;
   /** Ends the run when it is aborted. */

@@ -243,7 +243,7 @@ def run():
     text, code = compiled()
     names = Names(__name__="__test__", __builtins__=builtins)
     try:
-        judge(text, code, dict(main_module(text).__dict__), names)
+        judge(text, code, dict(module_of(text, "__main__").__dict__), names)
     except Unanswered:
         raise
     except BaseException:

@@ -17,8 +17,8 @@ import { pythonForkServer } from "./python-fork-server.ts";
 import { pythonPeer } from "./python-peer.ts";
 
 /**
- * Names that solutions use without importing them (verl puts them before programs), and the lookup
- * of a program's function.
+ * Names that solutions use without importing them (verl puts them before programs), the lookup of a
+ * program's function, and the run of a program before lines of a test.
  */
 export const pythonPrelude: string = `
 def known_names(names):
@@ -37,7 +37,38 @@ def function_of(names, name):
     if isinstance(solution, type) and hasattr(solution, name):
         return getattr(solution(), name)
     return names[name]
+
+
+def main_lines(source):
+    """The numbers of lines that run only where the program is run as a program."""
+    import ast
+    tests = [ast.dump(ast.parse(test, mode="eval").body) for test in ("__name__ == '__main__'", "'__main__' == __name__")]
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.dump(node.test) in tests:
+            yield from range(node.body[0].lineno, node.body[-1].end_lineno + 1)
+
+
+def run_for_lines(source, code, names):
+    """
+    Runs a program whose functions lines of a test call. Its main part may define what they use; where that part
+    ends the program, or finds no input, the functions are there.
+    """
+    try:
+        exec(code, names)
+    except (Exception, SystemExit) as error:
+        import traceback
+        # The first line is the one above.
+        of_program = error.__traceback__.tb_next
+        if of_program is None or of_program.tb_lineno not in main_lines(source):
+            raise
+        traceback.print_exc()
 `;
+
+/**
+ * The `__name__` of a program whose functions are called, as in verl: what it does only where it is
+ * run as a program, behind `if __name__ == "__main__":`, does not run then.
+ */
+export const nameOfCalled = "tmp_sol";
 
 /** The shared beginning of the runner, the server and the judge. */
 export const pythonBase: string = `
@@ -46,6 +77,7 @@ import builtins, contextlib, json, os, re, signal, sys, types
 FOLDER = os.path.realpath(os.getcwd())
 CODE = os.path.dirname(os.path.realpath(__file__))
 PROGRAM = os.path.join(CODE, "program.py")
+CALLED = "${nameOfCalled}"
 
 
 ${pythonHooks}
@@ -84,18 +116,19 @@ def all_known():
     return KNOWN_NAMES
 
 
-def main_module(source):
-    main = types.ModuleType("__main__")
-    main.__dict__.update(all_known(), __builtins__=builtins, __file__="program.py")
+def module_of(source, name):
+    """The program's module, before its code has run. What looks for the program in __main__ finds it under each name."""
+    module = types.ModuleType(name)
+    module.__dict__.update(all_known(), __builtins__=builtins, __file__="program.py")
     if re.search(r"\\bnp\\b", source):
         try:
-            exec("import numpy as np", main.__dict__)
+            exec("import numpy as np", module.__dict__)
         except ImportError:
             pass
-    main.__name__ = "__main__"
-    sys.modules["__main__"] = main
+    module.__name__ = name
+    sys.modules["__main__"] = sys.modules[name] = module
     sys.argv = ["program.py"]
-    return main
+    return module
 `;
 
 /** Runs the program, or one function of it, as the header of this file says. */
@@ -119,7 +152,8 @@ def leave():
             if one is not None and not getattr(one, "closed", False):
                 one.flush()
         # Finalizers find the names of the program as they were: what refers to itself goes whole.
-        sys.modules.pop("__main__", None)
+        for name in ("__main__", CALLED):
+            sys.modules.pop(name, None)
         gc.collect()
         # A text is written to what holds bytes, which is flushed after it.
         streams = [one for one in gc.get_objects() if isinstance(one, io.IOBase)]
@@ -139,10 +173,10 @@ def tell(what):
 
 def run(name):
     source, code = compiled()
-    main = main_module(source)
+    names = module_of(source, "__main__" if name is None else CALLED).__dict__
     if name is None:
         try:
-            exec(code, main.__dict__)
+            exec(code, names)
         except SystemExit:
             with contextlib.suppress(OSError):
                 tell({"exit": True})
@@ -155,8 +189,8 @@ def run(name):
             args = [{int(key): value for key, value in args[0].items()}]
         except ValueError:
             pass
-    exec(code, main.__dict__)
-    value = function_of(main.__dict__, name)(*args)
+    exec(code, names)
+    value = function_of(names, name)(*args)
     sys.stdout.flush()
     tell({"value": value})
 
@@ -200,9 +234,8 @@ ${pythonOperations}
 
 def run():
     source, code = compiled()
-    main = main_module(source)
-    given = dict(main.__dict__)
-    names = main.__dict__
+    names = module_of(source, "__main__").__dict__
+    given = dict(names)
 
     def call(function, args, kwargs):
         try:
@@ -239,7 +272,7 @@ def run():
         "seed": lambda args: random.seed(*args),
     }
     peer = Peer(answers)
-    exec(code, names)
+    run_for_lines(source, code, names)
     sys.stdout.flush()
     peer.serve()
 

@@ -20,7 +20,7 @@ import { checkMostTimeouts, isHopeless, skipped } from "./prime-code.ts";
 import { sameValue } from "./same-answer.ts";
 import { askService } from "./sandbox-service.ts";
 import type { CommandResult, RunCodeAnswer } from "./sandbox-service.ts";
-import { callingProgram } from "./service-caller.ts";
+import { callingProgram, testedProgram } from "./service-caller.ts";
 
 /** Settings of a sandbox service. */
 export interface SandboxFusionOptions {
@@ -157,26 +157,37 @@ async function resultBy(
 
 /** The body of the request for a test. */
 function requestOf(
-  { language, code }: CodeBlock,
-  { stdin, assertion, mark }: SentTest,
+  block: CodeBlock,
+  sent: SentTest,
   functionName: string | undefined,
   { timeoutMs = 10_000, memoryLimitMb = 1024 }: SandboxFusionOptions,
 ): string {
   const seconds = timeoutMs / 1000;
-  const isCall = functionName !== undefined && mark !== undefined;
-  const end = `${language === "python" ? '__import__("sys").__stdout__' : "process.stdout"}.write`;
-  const program =
-    assertion === undefined ? code : `${code}\n\n${assertion}\n${end}("\\n${mark}\\n")\n`;
   return JSON.stringify({
     compile_timeout: seconds,
     run_timeout: seconds,
-    code: isCall ? callingProgram(language, program, { name: functionName, mark }) : program,
-    stdin,
+    code: programOf(block, sent, functionName),
+    stdin: sent.stdin,
     memory_limit_MB: memoryLimitMb,
-    language: language === "python" ? "python" : "nodejs",
+    language: block.language === "python" ? "python" : "nodejs",
     files: {},
     fetch_files: [],
   });
+}
+
+function programOf(
+  { language, code }: CodeBlock,
+  { assertion, mark }: SentTest,
+  functionName: string | undefined,
+): string {
+  if (mark === undefined) return code;
+  if (functionName !== undefined) {
+    return callingProgram(language, code, { name: functionName, mark });
+  }
+  const lines = assertion ?? "";
+  return language === "python"
+    ? testedProgram(code, lines, mark)
+    : `${code}\n\n${lines}\nprocess.stdout.write("\\n${mark}\\n")\n`;
 }
 
 /** Throws SandboxServiceError when the answer says nothing about the program. */
