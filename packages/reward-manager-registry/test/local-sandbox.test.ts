@@ -244,6 +244,21 @@ describe.each(sized({ gate: here.slice(-1), full: here }))("in %s", (isolation =
       "import os; os.mkfifo('../pipe')": "os.mkfifo",
       "import sqlite3; sqlite3.connect('../scores.sqlite')": "sqlite3.connect",
       "import ctypes; ctypes.CDLL(None).system(b'ls')": "ctypes.dlsym",
+      "import readline; readline.read_history_file('/etc/passwd')": "opening /etc/passwd",
+      "from readline import append_history_file as a; a(0, '../escaped')": "opening",
+      "import os; os.openpty()": "os.openpty",
+      "import resource; resource.prlimit(1, resource.RLIMIT_CPU)": "resource.prlimit",
+      "import _posixsubprocess; _posixsubprocess.fork_exec()": "_posixsubprocess.fork_exec",
+      "import importlib; importlib.import_module('_posixshmem').shm_open('/mine', 66, 0o600)":
+        "_posixshmem.shm_open",
+    };
+    // Not each Python has them.
+    const rare = {
+      "spwd.getspall()": "spwd.getspall",
+      "_tkinter.create()": "_tkinter.create",
+      "_interpreters.create()": "_interpreters.create",
+      "_xxsubinterpreters.create()": "_xxsubinterpreters.create",
+      "_testcapi.run_in_subinterp('open(\"/etc/passwd\")')": "_testcapi",
     };
     // All in one program: each starts a Python.
     const code = `
@@ -254,13 +269,29 @@ for code in ${JSON.stringify(Object.keys(denied))}:
     print("nothing")
   except BaseException as error:
     print(json.dumps(type(error).__name__ + ": " + str(error)))
+for code in ${JSON.stringify(Object.keys(rare))}:
+  try:
+    exec("import " + code.split(".")[0] + "; " + code, {})
+    print("nothing")
+  except BaseException as error:
+    print(json.dumps(type(error).__name__ + ": " + str(error)))
+# Programs need the modules.
+import cmd, code, multiprocessing.resource_tracker, multiprocessing.shared_memory, pdb, readline
+readline.write_history_file("own")
+readline.read_history_file("own")
+print(json.dumps("imported"))
 open("../escaped", "w")`;
     const { exitCode, stdout, stderr } = await run("python", code, own);
-    expect(stdout.trimEnd().split("\n")).toEqual(
-      Object.values(denied).map(
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      ...Object.values(denied).map(
         (what) => expect.stringContaining(`PermissionError: the sandbox denies ${what}`) as string,
       ),
-    );
+      ...Object.values(rare).map(
+        (what) =>
+          expect.stringMatching(new RegExp(`the sandbox denies ${what}|No module named`)) as string,
+      ),
+      '"imported"',
+    ]);
     // Which nobody catches here.
     expect(exitCode).toBe(1);
     expect(stderr).toContain("PermissionError: the sandbox denies opening");

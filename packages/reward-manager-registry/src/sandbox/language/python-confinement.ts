@@ -9,8 +9,8 @@
  * Before it stand audit hooks, which Python code cannot remove and which report in plain words what
  * is denied: the network, other processes, signals, foreign functions by ctypes, files outside of
  * the scratch folder (reads may also reach Python's own files), and sqlite3, which opens files by
- * itself. Functions without audit events are replaced. A malicious program can get around the
- * hooks.
+ * itself. Functions without audit events are replaced, as soon as their module is imported. A
+ * malicious program can get around the hooks.
  *
  * The texts contain functions that runner.py and the launcher share. A failure here ends the
  * process before it has reported "ready" (confined-child.ts): no program runs half confined.
@@ -93,13 +93,80 @@ def restrict_files(call, paths):
 
 /** The audit hooks: `confine()`, which uses the names FOLDER and CODE of the runner. */
 export const pythonHooks: string = `
-SILENT = {"signal": (("signal", "_signal"), ("pidfd_send_signal",)), "os": (("os", "posix"), ("mkfifo", "mknod"))}
+# Functions of which no hook hears.
+SILENT = {
+    **dict.fromkeys(("os", "posix"), ("mkfifo", "mknod", "openpty", "posix_openpt")),
+    **dict.fromkeys(("signal", "_signal"), ("pidfd_send_signal",)),
+    # Another interpreter has no hooks.
+    **dict.fromkeys(("_interpreters", "_xxsubinterpreters"), ("create",)),
+    "_posixshmem": ("shm_open", "shm_unlink"),
+    "_posixsubprocess": ("fork_exec",),
+    "_remote_debugging": ("RemoteUnwinder",),
+    # Tcl opens files by itself, and needs no screen.
+    "_tkinter": ("create",),
+    "nis": ("cat", "maps", "match"),
+    "spwd": ("getspall", "getspnam"),
+}
+# Functions that open a file of which no hook hears, with the place of its path.
+OPENING = {
+    "_dbm": {"open": 0},
+    "_gdbm": {"open": 0},
+    "readline": {"append_history_file": 1, "read_history_file": 0, "read_init_file": 0, "write_history_file": 0},
+}
+# Modules for tests of Python itself: much of them is as silent.
+HIDDEN = ("_testcapi", "_testinternalcapi", "_testlimitedcapi")
 
 
 def refused(name):
     def call(*_, **__):
         raise PermissionError(f"the sandbox denies {name}")
     return call
+
+
+def heard(function, at):
+    def call(*args):
+        path = args[at] if at < len(args) else None
+        sys.audit("open", os.path.expanduser("~/.history") if path is None else path, None, os.O_RDWR)
+        return function(*args)
+    return call
+
+
+def silence(module):
+    name = module.__name__
+    for one in SILENT.get(name, ()):
+        if hasattr(module, one):
+            setattr(module, one, refused(f"{name}.{one}"))
+    for one, at in OPENING.get(name, {}).items():
+        if hasattr(module, one):
+            setattr(module, one, heard(getattr(module, one), at))
+
+
+class SilencingLoader:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        self.loader.exec_module(module)
+        silence(module)
+
+
+class SilencingFinder:
+    """Finds the modules of which no hook hears as all others do."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name in HIDDEN:
+            raise ModuleNotFoundError(f"the sandbox denies {name}", name=name)
+        if name not in SILENT and name not in OPENING:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader = SilencingLoader(spec.loader)
+                return spec
+        return None
 
 
 def confine():
@@ -113,9 +180,10 @@ def confine():
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     denied = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.startfile",
               "os.kill", "signal.pthread_kill", "pty.", "ctypes.dlsym", "ctypes.call_function", "ctypes.cdata/", "ftplib.",
-              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec", "sqlite3.")
+              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec", "sqlite3.",
+              "resource.prlimit", "cpython.PyInterpreterState_New")
     changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink",
-                "os.truncate", "os.utime", "os.chdir", "os.setxattr", "shutil.rmtree", "shutil.move"}
+                "os.truncate", "os.utime", "os.chdir", "os.setxattr", "os.removexattr", "shutil.rmtree", "shutil.move"}
     text, data = str, bytes
 
     def place(path):
@@ -143,12 +211,10 @@ def confine():
             raise PermissionError(f"the sandbox denies {event}")
 
     sys.addaudithook(hook)
-    # Of these no hook hears.
-    for module, (owners, names) in SILENT.items():
-        for owner in owners:
-            for name in names:
-                if hasattr(sys.modules.get(owner), name):
-                    setattr(sys.modules[owner], name, refused(f"{module}.{name}"))
+    for name in (*SILENT, *OPENING):
+        if name in sys.modules:
+            silence(sys.modules[name])
+    sys.meta_path.insert(0, SilencingFinder())
 `;
 
 /**
