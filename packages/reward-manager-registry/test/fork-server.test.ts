@@ -235,13 +235,20 @@ test("exit codes of programs are no signals", async () => {
   expect([killed.exitCode, killed.signal]).toEqual([null, "SIGABRT"]);
 });
 
+/** It goes with the test, where that fails, too: others count what there is. */
+async function folderOfTest(prefix: string): Promise<string> {
+  const folder = await mkdtemp(join(temporary, prefix));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 /** Puts a folder with a name of Python first on the path, and then the other ones. */
 async function otherPython(
   ...others: readonly string[]
 ): Promise<{ readonly folder: string; readonly real: string }> {
   const program = "import sys; print(sys.executable)";
   const real = execFileSync("python3", ["-c", program], { encoding: "utf8" }).trim();
-  const folder = await mkdtemp(join(temporary, "python-"));
+  const folder = await folderOfTest("python-");
   await symlink(real, join(folder, "python3"));
   const before = process.env["PATH"] ?? "";
   process.env["PATH"] = [folder, ...others, before].join(":");
@@ -265,7 +272,7 @@ test("where its Python has gone, the one on the path now is used, for JavaScript
 test.for(await isolationsHere())(
   "where a Python that sets walls up is found no more, nothing runs without them: by %s",
   async (isolation) => {
-    const broken = await mkdtemp(join(temporary, "broken-"));
+    const broken = await folderOfTest("broken-");
     const { folder } = await otherPython(broken);
     await using sandbox = new LocalSandbox({ maxConcurrent: 1, isolation: [isolation] });
     const program = { language: "javascript", code: "console.log(1)" } as const;
@@ -273,7 +280,11 @@ test.for(await isolationsHere())(
     // What was found has gone, and the next one on the path does not run.
     await rm(folder, { recursive: true });
     await writeFile(join(broken, "python3"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
-    await expect(sandbox.run(program)).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
+    const refused = { code: "SANDBOX_UNAVAILABLE" };
+    await expect(run(sandbox, "print(1)")).rejects.toMatchObject(refused);
+    // It sets the same walls up itself.
+    if (isolation === "bubblewrap") expect((await sandbox.run(program)).stdout).toBe("1\n");
+    else await expect(sandbox.run(program)).rejects.toMatchObject(refused);
     // One that is there again.
     await rm(broken, { recursive: true });
     expect((await sandbox.run(program)).stdout).toBe("1\n");
@@ -332,6 +343,22 @@ test("what is kept for programs to come holds no process, and goes with close", 
   expect(await folders()).toEqual([]);
   expect((await run(sandbox, "print(2)")).stdout).toBe("2\n");
   await sandbox.close();
+});
+
+test("one whose program runs when its sandbox closes ends behind the programs of that time", async () => {
+  const sandbox = new LocalSandbox({ maxConcurrent: 2 });
+  const gone = new AbortController();
+  const code = "import time\ntime.sleep(1000)";
+  const endless = sandbox.run({ language: "python", code, signal: gone.signal });
+  const waiting = ["print(1)", "print(2)", "print(3)"].map((one) => run(sandbox, one));
+  await expect.poll(async () => (await folders()).length).toBe(2);
+  await sandbox.close();
+  await Promise.all(waiting);
+  // That of the endless one.
+  expect((await folders()).length).toBe(1);
+  gone.abort(new Error("nobody waits"));
+  await expect(endless).rejects.toThrow("nobody waits");
+  expect(await folders()).toEqual([]);
 });
 
 test("where a thread that keeps one is ended, nothing of it is left", async () => {

@@ -291,9 +291,10 @@ export class ForkServers {
     }
   }
 
-  /** Ends those that nobody needs now. */
-  async close(): Promise<void> {
-    await Promise.all([...this.#idle.keys()].map((server) => this.#end(server)));
+  /** Ends those that run nothing now, until there are no more than so many with the others. */
+  async shrink(most: number): Promise<void> {
+    const unneeded = [...this.#idle.keys()].slice(0, Math.max(0, this.#count - most));
+    await Promise.all(unneeded.map((server) => this.#end(server)));
   }
 
   async #runOn(server: ForkServer, run: ForkedRun): Promise<ChildEnd> {

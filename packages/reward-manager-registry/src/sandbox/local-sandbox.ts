@@ -118,6 +118,10 @@ export class LocalSandbox {
   readonly #turns: Turns;
   readonly #limits: RunLimits;
   readonly #servers: ForkServers;
+  /** How many programs there are, with those that wait for their turn. */
+  #programs = 0;
+  /** Whether no program has come since. */
+  #isClosed = false;
   #choice: Promise<Choice> | undefined;
 
   /** Throws InvalidScorerOptionError. */
@@ -155,7 +159,7 @@ export class LocalSandbox {
    * its end.
    */
   async run(program: Program): Promise<ProgramEnd> {
-    const { language, functionName, test, signal } = program;
+    const { language, functionName, test } = program;
     if (functionName !== undefined && !/^[A-Za-z_$][\w$]*$/.test(functionName)) {
       throw new InvalidScorerOptionError(
         "functionName",
@@ -167,7 +171,18 @@ export class LocalSandbox {
       const expected = "left out, but for a program of Python without functionName";
       throw new InvalidScorerOptionError("test", expected, describeValue(test));
     }
-    const done = await this.#turns.take(signal);
+    this.#isClosed = false;
+    this.#programs += 1;
+    try {
+      return await this.#runInTurn(program);
+    } finally {
+      this.#programs -= 1;
+      if (this.#isClosed) await this.#servers.shrink(this.#programs);
+    }
+  }
+
+  async #runInTurn(program: Program): Promise<ProgramEnd> {
+    const done = await this.#turns.take(program.signal);
     try {
       return await this.#run(program);
     } finally {
@@ -177,10 +192,11 @@ export class LocalSandbox {
 
   /**
    * Ends the processes that it keeps for programs to come: one for each program at once, for 10 s.
-   * A later run starts anew.
+   * Those of programs that run, or wait for their turn, end behind these. A later run starts anew.
    */
   async close(): Promise<void> {
-    await this.#servers.close();
+    this.#isClosed = true;
+    await this.#servers.shrink(this.#programs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
