@@ -1,6 +1,7 @@
 /**
  * A reward-model server as a child process: started on a free port, ready when it is healthy, and
- * ended with this process, however this ends.
+ * ended with this process, however this ends. Its own processes (workers that hold a GPU) end with
+ * it, also where it ends by itself.
  */
 
 import { spawn } from "node:child_process";
@@ -16,11 +17,39 @@ import { timerMs } from "../time/clock.ts";
 import type { LaunchOptions } from "../options/defaults/reward-model.ts";
 
 /**
- * A shell that ends the server when its standard input closes, which happens when this process is
- * gone.
+ * A shell that leads a group of processes: the server, what it starts, and three of its own.
+ *
+ * One waits for the end of standard input, which comes when this process is gone or asks for the
+ * end: it sends SIGTERM to the group, and ten seconds later SIGKILL. One waits for the server,
+ * reports its exit code (here, by descriptor 4), and sends SIGTERM to what it has left behind. The
+ * last one sends SIGKILL when nobody holds the server's standard output any more, two seconds later
+ * in any case. Signals go to the group alone: it has members as long as they are sent, so that no
+ * other process can have its number.
  */
-const watched =
-  'exec 3<&0; "$@" </dev/null & child=$!; (cat <&3 >/dev/null; kill $child && sleep 10 && kill -9 $child) 2>/dev/null & wait $child';
+const watched = `exec 3<&0 4>&1
+trap : HUP INT TERM
+{
+  cat <&3
+  trap "" HUP INT TERM
+  kill -TERM 0
+  sleep 10
+  kill -KILL 0
+} >/dev/null 2>&1 4>&- &
+{
+  trap : HUP INT TERM
+  "$@" </dev/null 3<&- 4>&-
+  code=$?
+  exec 2>/dev/null 3<&-
+  echo $code >&4
+  trap "" HUP INT TERM
+  kill -TERM 0
+  { sleep 2; kill -KILL 0; } >/dev/null 4>&- &
+} | {
+  trap "" HUP INT TERM
+  exec 2>/dev/null 3<&- 4>&-
+  cat >/dev/null
+  kill -KILL 0
+}`;
 
 const keptLines = 20;
 const killAfterMs = 10_000;
@@ -40,12 +69,17 @@ export class ServerProcess {
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown>;
   readonly #lastLines: string[] = [];
+  /** As the shell has reported it; empty until then. */
+  #exitCode = "";
 
   private constructor(address: string, child: ChildProcess) {
     this.address = address;
     this.#process = child;
     this.#ended = once(child, "exit");
     this.#ended.catch(() => undefined);
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#exitCode += text.trim();
+    });
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#lastLines.push(...text.trimEnd().split("\n"));
       this.#lastLines.splice(0, this.#lastLines.length - keptLines);
@@ -78,7 +112,7 @@ export class ServerProcess {
     );
     const child = spawn("sh", ["-c", watched, "sh", launch.command, ...args], {
       env: { ...withoutTokens(process.env), ...visibleGpus(launch, index, port), ...launch.env },
-      stdio: ["pipe", "ignore", "pipe"],
+      stdio: ["pipe", "pipe", "pipe"],
       // A group of its own, so that all of it can be ended.
       detached: true,
     });
@@ -92,11 +126,11 @@ export class ServerProcess {
     }
   }
 
-  /** Asks it to end, and ends it if it does not. */
+  /** Asks its group to end, and ends it if it does not. */
   async stop(): Promise<void> {
     const { exitCode, signalCode } = this.#process;
-    if (exitCode !== null || signalCode !== null) return;
     this.#process.stdin?.destroy();
+    if (exitCode !== null || signalCode !== null) return;
     const { pid } = this.#process;
     const killing = setTimeout(() => killGroup(pid), killAfterMs);
     await this.#ended.catch(() => undefined);
@@ -108,7 +142,8 @@ export class ServerProcess {
     const ended = this.#ended.then(
       async () => {
         await this.#saidAll();
-        return this.#failed(`it ended with ${this.#process.exitCode ?? this.#process.signalCode}`);
+        const { exitCode, signalCode } = this.#process;
+        return this.#failed(`it ended with ${this.#exitCode || (exitCode ?? signalCode)}`);
       },
       (error: unknown) => this.#failed(String(error)),
     );

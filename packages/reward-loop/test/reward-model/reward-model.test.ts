@@ -16,6 +16,7 @@ import { RewardLoopManager, RewardModelManager } from "@rayling/reward-loop";
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { chatComplete, postJson, postRequest } from "@rayling/reward-loop/client";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { isRunning, killGroup } from "@rayling/reward-manager-registry/values";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -463,29 +464,44 @@ describe("servers that are started", () => {
     await expect(fetch(`http://${server.address}/health`)).rejects.toThrow("fetch failed");
   });
 
-  test("end with a driver that is killed", async () => {
-    const driver = spawn(
-      process.execPath,
-      [fixture("launching.ts"), JSON.stringify({ ...launch, replicas: 1 })],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-      },
-    );
-    const [line] = (await once(createInterface({ input: driver.stdout }), "line")) as [string];
-    const urls = JSON.parse(line) as string[];
-    driver.kill("SIGKILL");
-    await once(driver, "exit");
-    for (const url of urls) {
-      await expect
-        .poll(
-          () =>
-            fetch(`${url}/health`).then(
-              () => "there",
-              () => "gone",
-            ),
-          { timeout: 60_000 },
-        )
-        .toBe("gone");
-    }
+  describe("leave no process of their group, not even one that they have started", () => {
+    const program = `
+      const { execFileSync, spawn } = require("node:child_process");
+      spawn("sleep", ["600"], { stdio: "inherit" });
+      const ps = execFileSync("ps", ["-o", "pgid=", "-p", String(process.pid)], { encoding: "utf8" });
+      require("node:http")
+        .createServer((_, response) => response.end(process.pid + " " + ps.trim()))
+        .listen(Number(process.argv[1]), "127.0.0.1");
+    `;
+    const withWorker = { command: process.execPath, args: ["-e", program, "{port}"] };
+    const idsOf = async (
+      url: string,
+    ): Promise<{ readonly pid: number; readonly group: number }> => {
+      const text = await (await fetch(`${url}/health`)).text();
+      const [pid = 0, group = 0] = text.split(" ").map(Number);
+      onTestFinished(() => killGroup(group));
+      return { pid, group };
+    };
+    const untilGone = (group: number): Promise<void> =>
+      expect.poll(() => isRunning(-group), { timeout: 60_000 }).toBe(false);
+
+    test("where their driver is killed", async () => {
+      const args = [fixture("launching.ts"), JSON.stringify(withWorker)];
+      const driver = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+      const [line] = (await once(createInterface({ input: driver.stdout }), "line")) as [string];
+      const [url = ""] = JSON.parse(line) as string[];
+      const { group } = await idsOf(url);
+      driver.kill("SIGKILL");
+      await once(driver, "exit");
+      await untilGone(group);
+    });
+
+    test("where they are killed themselves", async () => {
+      const server = await ServerProcess.start(withWorker, 0, "/health");
+      const { pid, group } = await idsOf(`http://${server.address}`);
+      process.kill(pid, "SIGKILL");
+      await untilGone(group);
+      await server.stop();
+    });
   });
 });
