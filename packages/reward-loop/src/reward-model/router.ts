@@ -3,10 +3,10 @@
  * have the token are passed on as they come.
  *
  * A request that a server does not take (no connection, no answer in time, 502, 503, 504, 508) goes
- * to another one; any other answer is passed on, with its status. Connections to each server are
- * bounded, failing servers are left out until their health check succeeds again, and a request that
- * its client gave up is given up at the server, too. An invalid request is its client's failure,
- * and no server's.
+ * to another one; any other answer is passed on, with its status. Every 5xx is a failure of its
+ * server. Connections to each server are bounded, failing servers are left out until their health
+ * check succeeds again, and a request that its client gave up is given up at the server, too. An
+ * invalid request is its client's failure, and no server's.
  */
 
 import { randomUUID } from "node:crypto";
@@ -207,17 +207,17 @@ export class RewardModelRouter implements AsyncDisposable {
       try {
         const isLast = tried.size === Math.min(attempts, this.#upstreams.states.length);
         const answer = await this.#ask(server, exchange, body);
-        const isRefused = again.has(answer.statusCode);
-        if (isRefused) this.#upstreams.failed(server);
-        if (isRefused && !isLast) {
+        const hasFailed = answer.statusCode >= 500;
+        if (again.has(answer.statusCode) && !isLast) {
+          this.#upstreams.failed(server);
           await answer.body.dump();
           continue;
         }
         const end = await passOn(answer, response, timeoutMs);
-        if (end === "cut") this.#upstreams.failed(server);
+        if (hasFailed || end === "cut") this.#upstreams.failed(server);
         if (end === "unread") giveUp();
         const tookMs = performance.now() - sentMs;
-        if (end === "whole" && !isRefused) this.#upstreams.succeeded(server, tookMs);
+        if (end === "whole" && !hasFailed) this.#upstreams.succeeded(server, tookMs);
         return;
       } catch (error) {
         if (signal.aborted) {

@@ -35,7 +35,7 @@ export interface UpstreamState {
   readonly isOut: boolean;
   /** Requests that succeeded. */
   readonly served: number;
-  /** Requests that failed. */
+  /** Requests that failed: no answer, half of one, or a 5xx. */
   readonly failed: number;
 }
 

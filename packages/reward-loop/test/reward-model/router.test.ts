@@ -243,6 +243,21 @@ describe("a request", () => {
     ]);
   });
 
+  test("that is answered with a 5xx has failed, and its server is left out after some", async () => {
+    const broken = await serverOf((_, response) => {
+      response.writeHead(500).end("CUDA out of memory");
+    });
+    const router = await routerOf([broken, await serverOf(named("good"))]);
+    for (const failed of [1, 2, 3]) {
+      const answer = await ask(router.address);
+      expect([answer.status, await answer.text()]).toEqual([500, "CUDA out of memory"]);
+      await expect
+        .poll(() => router.servers[0])
+        .toMatchObject({ failed, served: 0, inFlight: 0, isOut: failed === 3 });
+    }
+    expect(await (await ask(router.address)).text()).toBe("good");
+  });
+
   test("that nobody takes says why: 502, 503, 504", async () => {
     const none = await routerOf([]);
     const dead = await ask((await routerOf([nobody])).address);
