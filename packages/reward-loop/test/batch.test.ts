@@ -449,10 +449,34 @@ describe("scores that stand at several tokens", () => {
       manager: "dapo",
       managerOptions,
     });
-    expect(await scoresOf(loop, batchOf([[1, 2, 3], [4]], 4))).toEqual([
+    const penalized = [
       [1, 1, 0.5, 0],
       [1, 0, 0, 0],
-    ]);
+    ];
+    const tokens = batchOf([[1, 2, 3], [4]], 4);
+    expect(await scoresOf(loop, tokens)).toEqual(penalized);
+    // A response that is a text is as long as the masks say, or else the column response_length.
+    const texts = { ...tokens.nonTensorBatch, response: ["one two three", "one"] };
+    const beside = DataProto.fromDict({ tensors: { ...tokens.batch }, nonTensors: texts });
+    expect(await scoresOf(loop, beside)).toEqual(penalized);
+    const nonTensors = { ...textsOf(["one", "one"]).nonTensorBatch };
+    const own = {
+      response_mask: tensor(
+        [
+          [1, 0, 1, 0],
+          [1, 0, 0, 0],
+        ],
+        "int32",
+      ),
+    };
+    const whole = { attention_mask: tokens.batch?.["attention_mask"] as Tensor };
+    for (const tensors of [own, { ...own, ...whole }]) {
+      const masked = DataProto.fromDict({ tensors, nonTensors });
+      expect(await scoresOf(loop, masked)).toEqual([[0.5], [1]]);
+    }
+    const counted = { ...nonTensors, response_length: [3, null] };
+    const alone = DataProto.fromDict({ nonTensors: counted });
+    expect(await scoresOf(loop, alone)).toEqual([[0.5], "INVALID_SAMPLE"]);
   });
 
   test("of turns are where the batch says that these end", async () => {

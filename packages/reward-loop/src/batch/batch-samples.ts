@@ -8,7 +8,8 @@
  * Values: data_source, reward_model ({ ground_truth }), and optionally extra_info,
  * tool_extra_fields, __num_turns__, reward_scores, raw_prompt (a list of { role, content }), uid
  * (of its group); meta info: global_steps. A column `response` of texts takes the place of token
- * ids, and then no tokenizer is needed.
+ * ids, and then no tokenizer is needed; the lengths of such responses in tokens are those of the
+ * masks, or else of a column response_length.
  * A missing column is an error of the batch. A bad value in one row is the outcome of that row,
  * unless it cannot travel to a worker at all: that rejects the batch and names the place.
  */
@@ -24,6 +25,7 @@ export const batchColumns: ReadonlySet<string> = new Set([
   "attention_mask",
   "prompts",
   "response",
+  "response_length",
   "uid",
   "data_source",
   "reward_model",
@@ -75,23 +77,26 @@ export function responseShape(data: DataProto): ResponseShape {
       `has ${maskWidth} columns, prompts and responses have ${promptWidth} + ${width}`,
     );
   }
-  const lengths = Int32Array.from({ length: rows }, (_, row) => {
-    const start = row * maskWidth + promptWidth;
-    let length = 0;
-    for (let at = start; at < start + width; at++) {
-      const value = mask.data[at];
-      if (value !== 0 && value !== 1) {
-        throw new InvalidBatchError("attention_mask", `row ${row} holds ${value}, not 0 or 1`);
-      }
-      length += value;
-    }
-    return length;
-  });
+  const lengths = Int32Array.from({ length: rows }, (_, row) => lengthIn(mask, row, width));
   const idsOf = (row: number): number[] => {
     const start = row * width;
     return Array.from(responses.data.subarray(start, start + (lengths[row] ?? 0)));
   };
   return { rows, width, lengths, idsOf };
+}
+
+/** Returns the valid tokens at the end of a row. Throws InvalidBatchError. */
+function lengthIn({ data, shape }: Tensor, row: number, width: number): number {
+  const end = (row + 1) * (shape[1] ?? 0);
+  let length = 0;
+  for (let at = end - width; at < end; at++) {
+    const value = data[at];
+    if (value !== 0 && value !== 1) {
+      throw new InvalidBatchError("attention_mask", `row ${row} holds ${value}, not 0 or 1`);
+    }
+    length += value;
+  }
+  return length;
 }
 
 /** Throws InvalidBatchError. */
@@ -100,6 +105,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
   const dataSources = columnOf(nonTensorBatch, "data_source");
   const rewardModels = columnOf(nonTensorBatch, "reward_model");
   const response = responseReader(data);
+  const tokens = tokenCounter(data);
   const context = contextReader(data);
   const turnEnds = turnReader(data);
   // The values of a row are checked where it is scored, as for every sample.
@@ -108,6 +114,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
       ({
         dataSource,
         response: response(row),
+        responseLength: tokens(row),
         groundTruth: fieldOf(rewardModels[row], "ground_truth"),
         rawPrompt: valueAt(nonTensorBatch, "raw_prompt", row),
         extraInfo: valueAt(nonTensorBatch, "extra_info", row),
@@ -128,6 +135,29 @@ function responseReader(data: DataProto): (row: number) => RewardSample["respons
     throw new InvalidBatchError("responses", "is missing, and so is a column response of texts");
   }
   return present(responseShape(data).idsOf, "the token ids of responses");
+}
+
+/**
+ * Returns the number of tokens of a response that is a text (verl `valid_response_length`);
+ * undefined where nothing says it, and for token ids, which say it themselves. Throws
+ * InvalidBatchError.
+ */
+function tokenCounter(data: DataProto): (row: number) => unknown {
+  const { batch, nonTensorBatch } = data;
+  if (nonTensorBatch["response"] === undefined) return () => undefined;
+  const { responses, attention_mask: mask, response_mask: own } = batch ?? {};
+  if (responses !== undefined && mask !== undefined) {
+    const { lengths } = responseShape(data);
+    return (row) => itemAt(lengths, row);
+  }
+  if (own === undefined) return (row) => valueAt(nonTensorBatch, "response_length", row);
+  const width = columnsOf("response_mask", own);
+  const maskWidth = mask === undefined ? 0 : columnsOf("attention_mask", mask);
+  // The end of the attention mask, else all up to the last token of the policy's own.
+  if (mask !== undefined && maskWidth >= width) {
+    return (row) => lengthIn(mask, row, width);
+  }
+  return (row) => own.data.subarray(row * width, (row + 1) * width).lastIndexOf(1) + 1;
 }
 
 /**

@@ -22,8 +22,15 @@ export interface RowKeys {
 }
 
 export interface RolloutRow {
-  /** Responses by their keys, as "response" or "responses.0". */
-  readonly responses: readonly { readonly key: string; readonly text: string }[];
+  /**
+   * Responses by their keys, as "response" or "responses.0", each with its length in tokens where
+   * the row has a `response_length`: a number, or for several responses a list of them.
+   */
+  readonly responses: readonly {
+    readonly key: string;
+    readonly text: string;
+    readonly length?: number;
+  }[];
   readonly groundTruth: unknown;
   readonly prompt: string | Conversation | undefined;
 }
@@ -50,7 +57,7 @@ export function readRollout(row: Row, keys: RowKeys, words: RowWords): RolloutRo
     throw words.bad(missing(row, "response", responses, words.responseOption));
   }
   return {
-    responses: textsOf(found.path, found.value, words.bad),
+    responses: withLengths(textsOf(found.path, found.value, words.bad), row, words.bad),
     groundTruth: groundTruthOf(row, truthNames(found.path), keys.truthKey, words).value,
     prompt: promptOf(row, keys, found, words),
   };
@@ -83,6 +90,33 @@ function textsOf(key: string, value: unknown, bad: (reason: string) => Error): r
     if (partText === undefined) throw bad(`"${part}" is not a text`);
     return [{ key: part, text: partText }];
   });
+}
+
+/** A length that cannot be that of a response is an error, as it decides scores (dapo). */
+function withLengths(
+  responses: readonly Response[],
+  row: Row,
+  bad: (reason: string) => Error,
+): readonly Response[] {
+  const given = valueAt(row, "response_length");
+  if (given === undefined) return responses;
+  const lengths: readonly unknown[] = Array.isArray(given) ? given.flat() : [given];
+  if (lengths.length !== responses.length) {
+    const count = `${lengths.length} of them for ${responses.length} responses`;
+    throw bad(`"response_length" is not one number for each response, but ${count}`);
+  }
+  return responses.map((response, at) => {
+    const length = lengths[at];
+    if (typeof length === "number" && Number.isInteger(length) && length >= 0) {
+      return { ...response, length };
+    }
+    const problem = `is not a whole number of tokens, 0 or more, but ${describe(length)}`;
+    throw bad(`"response_length" ${problem}`);
+  });
+}
+
+function describe(value: unknown): string {
+  return typeof value === "number" ? String(value) : value === null ? "null" : typeof value;
 }
 
 /** The answer that is scored: a text, or the text of the assistant's last message. */

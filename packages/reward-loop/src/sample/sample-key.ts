@@ -43,7 +43,11 @@ function partsOf(sample: RewardSample): readonly unknown[] {
 /** Returns the digest of samples that are scored together, and that of earlier releases. */
 export function groupKeys(members: readonly RewardSample[]): [string, ...string[]] {
   const key = digestOf(["group", members.map(sampleKey)]);
-  return members.some(isConfusable) ? [key, digestOf(["group", members.map(keyBefore)])] : [key];
+  const keys: [string, ...string[]] = [key];
+  if (members.some(isConfusable)) keys.push(digestOf(["group", members.map(keyBefore)]));
+  const before = members.map(beforeLength);
+  const hasLength = before.some((member, at) => member !== members[at]);
+  return hasLength ? [...keys, ...groupKeys(before)] : keys;
 }
 
 /**
@@ -53,6 +57,19 @@ export function groupKeys(members: readonly RewardSample[]): [string, ...string[
  */
 export function olderSampleKeys(sample: RewardSample): string[] {
   if (!isRecord(sample)) return [];
+  const keys = olderKeys(sample);
+  const before = beforeLength(sample);
+  return before === sample ? keys : [...keys, sampleKey(before), ...olderKeys(before)];
+}
+
+/** Before the length of a text was read from masks and rows. */
+function beforeLength(sample: RewardSample): RewardSample {
+  const { response, responseLength } = sample;
+  const hasLength = typeof response === "string" && responseLength !== undefined;
+  return hasLength ? { ...sample, responseLength: undefined } : sample;
+}
+
+function olderKeys(sample: RewardSample): string[] {
   const older = olderBy(sample, sampleKey);
   if (!isConfusable(sample)) return older;
   return [...older, keyBefore(sample), ...olderBy(sample, keyBefore)];

@@ -507,6 +507,10 @@ describe("which sample it is", () => {
     expect(sampleKey(added("a"))).toBe(sampleKey(added("b")));
     expect(sampleKey(added("a"))).toBe(sampleKey({ ...sample, extraInfo: { more: 1 } }));
     expect(olderSampleKeys(added("a"))).toEqual([]);
+    // Before the length of a text was read from masks and rows.
+    const counted = { ...added("a"), responseLength: 7 };
+    expect(sampleKey(counted)).not.toBe(sampleKey(added("a")));
+    expect(olderSampleKeys(counted)).toEqual([sampleKey(added("a"))]);
   });
 
   describe("in a log of an earlier release, whose keys left out uid and group_uid,", () => {

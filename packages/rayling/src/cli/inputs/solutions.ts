@@ -187,7 +187,7 @@ function solutionsOf(
 
 /**
  * Reads { ..., data_source?, extra_info?, question?, is_correct? }, or another label, beside the
- * keys of readRollout.
+ * keys of readRollout, of which `response_length` counts tokens (dapo).
  */
 function rolloutsOf(
   value: Row,
@@ -204,10 +204,11 @@ function rolloutsOf(
   const named = groupNameOf(value, options, prompt ?? question, bad);
   // Responses of one row answer one prompt, whatever it is.
   const group = named ?? (responses.length > 1 ? `row ${questionIndex}` : undefined);
-  return responses.map(({ key, text }, offset) => ({
+  return responses.map(({ key, text, length }, offset) => ({
     dataSource,
     ...("data_source" in value ? {} : { isSourceAssumed: true }),
     response: text,
+    ...(length === undefined ? {} : { responseLength: length }),
     groundTruth,
     extraInfo: { ...extraInfo, question },
     place: { index: firstIndex + offset, questionIndex, solutionKey: key },
