@@ -103,6 +103,7 @@ export type {
   InvalidOutcome,
   SampleOutcome,
   ScoredSample,
+  EarlierFailure,
   ScoreFailure,
   ScoreFailureCode,
   ValidOutcome,

@@ -82,6 +82,23 @@ export type ScoreFailureCode =
   | "UNKNOWN_DATA_SOURCE"
   | "SANDBOX_UNAVAILABLE";
 
+/** A failure before the one that ended a sample. */
+export interface EarlierFailure {
+  /** Class name of its error. */
+  readonly name: string;
+  /** The message of its error. */
+  readonly message: string;
+  /** `code` of its error, if it had one. */
+  readonly errorCode?: string;
+  /** The status of HTTP, where the error came from a client of it. */
+  readonly status?: number;
+  /**
+   * How many requests of the score function had failed by then, this one included. Left out where
+   * it is the failure of a whole attempt.
+   */
+  readonly requests?: number;
+}
+
 /** Why a sample has no score, as plain data. */
 export interface ScoreFailure {
   /** The kind of the failure: compare this, not the message. */
@@ -108,6 +125,11 @@ export interface ScoreFailure {
   readonly retryAfterMs?: number;
   /** Where the user's error was thrown. */
   readonly stack?: string;
+  /**
+   * The last failure before, with SCORE_TIMEOUT, RETRY_BUDGET and SPEND_CAP, where one is known: of
+   * a request that was being sent again, or of an earlier attempt. The message names it, too.
+   */
+  readonly cause?: EarlierFailure;
   /** Whether it kept its thread busy, which was ended for it, with SCORE_TIMEOUT. */
   readonly blocked?: boolean;
   /** How the executor ended, with EXECUTOR_DIED. */
@@ -221,9 +243,10 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
   readonly given?: SampleOutcome;
 }
 
-export function timeoutFailure(timeoutMs: number): ScoreFailure {
+/** @param before the last failed request of the function, where one is known */
+export function timeoutFailure(timeoutMs: number, before?: EarlierFailure): ScoreFailure {
   const message = `the score function did not finish within ${timeoutMs} ms`;
-  return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
+  return after(before, { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message });
 }
 
 /** The failure of a sample that blocked its thread. */
@@ -256,15 +279,49 @@ export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
 }
 
+/**
+ * Adds the last failure before to one that says only that there was no time or money left. Other
+ * failures, and those that have a cause, are returned as they are.
+ */
+export function after(before: EarlierFailure | undefined, failure: ScoreFailure): ScoreFailure {
+  if (before === undefined || failure.cause !== undefined) return failure;
+  const { code, name, message } = failure;
+  const isTimeout = code === "SCORE_TIMEOUT" && name === "ScoreTimeoutError";
+  if (!isTimeout && code !== "SPEND_CAP") return failure;
+  return { ...failure, message: `${message}; ${wordsOf(before)}`, cause: before };
+}
+
+/** Returns a failed attempt as the cause of a later failure. Undefined: it ran out of time. */
+export function earlierOf(failure: ScoreFailure): EarlierFailure | undefined {
+  const { code, name, message, errorCode, status, cause } = failure;
+  if (code === "SCORE_TIMEOUT" || code === "SPEND_CAP") return cause;
+  return {
+    name,
+    message,
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function wordsOf({ name, message, requests }: EarlierFailure): string {
+  const failed = `${name}: ${message}`;
+  if (requests === undefined) return `before that it failed: ${failed}`;
+  return requests === 1
+    ? `before that one of its requests failed: ${failed}`
+    : `before that ${requests} of its requests failed, the last with ${failed}`;
+}
+
 /** The failure of a sample that waited for the budget, with its last error. */
 export function retryBudgetFailure(totalTimeoutMs: number, failed: ScoreFailure): ScoreFailure {
   const { name, message, status, errorCode } = failed;
+  const cause = earlierOf(failed);
   return {
     code: "RETRY_BUDGET",
     name: "RetryBudgetError",
     message: `its next attempt waited for the budget of retries when its ${totalTimeoutMs} ms were over; it had failed: ${name}: ${message}`,
     ...(status === undefined ? {} : { status }),
     ...(errorCode === undefined ? {} : { errorCode }),
+    ...(cause === undefined ? {} : { cause }),
   };
 }
 

@@ -2,6 +2,8 @@
 
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
@@ -151,6 +153,51 @@ describe("tries", () => {
       attempts: 1,
     });
   });
+});
+
+test("a sample whose time is over while it asks again names the last answer, and how many failed", async () => {
+  const asked = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const count = (asked.get(request.url ?? "") ?? 0) + 1;
+    asked.set(request.url ?? "", count);
+    if (request.url === "/warm") response.end("{}");
+    else if (count < 3) response.writeHead(500).end("CUDA out of memory");
+    // The third request is not answered: when the time is over two have failed for certain.
+  });
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const reward = fixture("asks-again.ts");
+  const [each, total] = await Promise.all([
+    loopOf({ reward, timeoutMs: 1500 }),
+    loopOf({ reward, totalTimeoutMs: 1500 }),
+  ]);
+  const score = (loop: RewardLoopManager, text: string): Promise<SampleOutcome> =>
+    loop.computeScore(sampleOf(`${url}/${text}`));
+  await Promise.all([each, total].map((loop) => score(loop, "warm")));
+  const outcomes = await Promise.all([
+    score(each, "each"),
+    score(total, "total"),
+    score(total, "unheard deaf"),
+  ]);
+  const late = "the score function did not finish within 1500 ms";
+  const lateInAll = "there was no score within 1500 ms, with all waiting and tries";
+  for (const [at, path] of ["each", "total", "unheard"].entries()) {
+    const last = `${url}/${path} answered 500: CUDA out of memory`;
+    const before = `before that 2 of its requests failed, the last with EndpointError: ${last}`;
+    const cause = { name: "EndpointError", message: last, errorCode: "HTTP_STATUS", status: 500 };
+    expect(outcomes[at]).toMatchObject({
+      valid: false,
+      error: {
+        code: "SCORE_TIMEOUT",
+        message: `${at === 0 ? late : lateInAll}; ${before}`,
+        cause: { ...cause, requests: 2 },
+      },
+    });
+  }
 });
 
 test("the function hears when nobody waits any more", async () => {

@@ -1,6 +1,7 @@
 /**
- * Reports facts about an answer from the client to the loop: its chat, and the usage, which is paid
- * for even if the answer is dropped. What paces requests is announced as the scorers announce it
+ * Reports facts about a request from the client to the loop: its chat, the usage, which is paid for
+ * even if the answer is dropped, and its failure, which may be all that is known of a function that
+ * asks again until its time is over. What paces requests is announced as the scorers announce it
  * (`announced` of the registry's values).
  *
  * Reports travel over channels of node:diagnostics_channel, because the client is loaded without
@@ -26,6 +27,15 @@ export const chats: Channel = channel("rayling.endpoint.chat");
 
 /** The thread's channel for TokenUsage, one message for each answer. */
 export const uses: Channel = channel("rayling.endpoint.used");
+
+/** The thread's channel for errors of failed requests, which may be sent again. */
+export const failures: Channel = channel("rayling.endpoint.failed");
+
+/** Reports a failed request to the loop, and returns its error. */
+export function noteFailure<Failure>(error: Failure): Failure {
+  if (failures.hasSubscribers) failures.publish(error);
+  return error;
+}
 
 /**
  * Reports an answer's usage to the loop, for score functions with a client of their own. It counts

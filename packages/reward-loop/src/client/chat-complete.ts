@@ -7,7 +7,7 @@ import { chatOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
 import { apiUrlOf } from "./address.ts";
-import { chats } from "./announced.ts";
+import { chats, noteFailure } from "./announced.ts";
 import { chatAnswerOf } from "./chat-answer.ts";
 import type { ChatAnswer, SilentEnd } from "./chat-answer.ts";
 import { postJson } from "./post-json.ts";
@@ -80,5 +80,10 @@ async function answered(
 ): Promise<ChatAnswer> {
   const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const how = { headers: { ...authorization, ...headers }, timeoutMs, signal };
-  return chatAnswerOf(await postJson(url, request, how), url, again);
+  const answer = await postJson(url, request, how);
+  try {
+    return chatAnswerOf(answer, url, again);
+  } catch (error) {
+    throw noteFailure(error);
+  }
 }

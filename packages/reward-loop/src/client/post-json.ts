@@ -13,7 +13,7 @@ import { postOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
 import { requestEnds } from "./request-ends.ts";
-import { noteUsage } from "./announced.ts";
+import { noteFailure, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { jsonText } from "./json-text.ts";
 import { withRouterToken } from "./router-tokens.ts";
@@ -55,9 +55,13 @@ export async function postJsonAfter(
   body: unknown,
   options: PostOptions,
 ): Promise<unknown> {
-  const answer = parsed(url, await postText(url, body, options, pauseMs));
-  noteUsage(usageIn(answer));
-  return answer;
+  try {
+    const answer = parsed(url, await postText(url, body, options, pauseMs));
+    noteUsage(usageIn(answer));
+    return answer;
+  } catch (error) {
+    throw error instanceof EndpointError ? noteFailure(error) : error;
+  }
 }
 
 /**

@@ -12,6 +12,7 @@ import { postRequestOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
 import { longestTimer } from "../time/clock.ts";
+import { noteFailure } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { postJsonAfter } from "./post-json.ts";
 import type { PostOptions } from "./post-json.ts";
@@ -48,7 +49,7 @@ export async function postRequest(
   for (let attempt = 0; ; attempt++) {
     try {
       const answer = await postJsonAfter(askedMs, url, body, options);
-      check?.(answer);
+      checked(answer, check);
       return answer;
     } catch (error) {
       const isLast = !(attempt + 1 < maxRetries);
@@ -59,6 +60,15 @@ export async function postRequest(
       askedMs = retryAfterMs;
       if (askedMs === 0) await pause(pauseMs, options.signal);
     }
+  }
+}
+
+/** The answer came, and its request has failed all the same. */
+function checked(answer: unknown, check: PostRequestOptions["check"]): void {
+  try {
+    check?.(answer);
+  } catch (error) {
+    throw error instanceof EndpointError ? noteFailure(error) : error;
   }
 }
 

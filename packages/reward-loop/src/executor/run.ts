@@ -7,7 +7,7 @@ import type {
   ScoreInput,
 } from "@rayling/reward-manager-registry";
 import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
-import type { ScoreFailure, TokenUsage } from "../outcome.ts";
+import type { EarlierFailure, ScoreFailure, TokenUsage } from "../outcome.ts";
 
 /** The result of one run. */
 export type ScoreReply = {
@@ -20,6 +20,8 @@ export type ScoreReply = {
   readonly further?: number;
   /** The usage of its answers, where a client reported it. */
   readonly used?: TokenUsage;
+  /** Its last failed request, where it has failed itself. */
+  readonly failed?: EarlierFailure;
 } & (({ readonly ok: true } & RewardResult) | { readonly ok: false; readonly error: ScoreFailure });
 
 /** Hears of the end of its runs. Shared by all whose replies go the same way. */
@@ -40,6 +42,8 @@ interface Seen {
   further?: number;
   /** The usage of the answers so far, as far as their client reports it. */
   used?: TokenUsage;
+  /** The last request of it that failed, as far as its client reports it. */
+  failed?: EarlierFailure;
 }
 
 /**

@@ -10,16 +10,16 @@ import * as ray from "@rayling/core";
 import { warn } from "@rayling/core/terminal";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { announcements, itemAt, requests } from "@rayling/reward-manager-registry/values";
-import { uses } from "../client/announced.ts";
+import { failures, uses } from "../client/announced.ts";
 import type { AnnouncedLimits } from "@rayling/reward-manager-registry/values";
-import { givenUpFailure } from "../outcome.ts";
+import { earlierOf, givenUpFailure } from "../outcome.ts";
 import { failureOf } from "../faults/thrown.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import { digestOf } from "../sample/sample-key.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import type { PipelineSettings, RewardVersion } from "../settings/settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
-import type { TokenUsage, Writable } from "../outcome.ts";
+import type { EarlierFailure, TokenUsage, Writable } from "../outcome.ts";
 import { Outbox } from "../exchange/result-outbox.ts";
 import type { NumberedRows } from "../exchange/result-outbox.ts";
 import { asTexts } from "../exchange/unsendable-as-text.ts";
@@ -57,6 +57,8 @@ export interface SignOfLife {
   readonly done: readonly number[];
   /** The usage so far of runs in progress, by their ids. */
   readonly used: readonly (readonly [number, TokenUsage])[];
+  /** The last failed request of runs in progress, by their ids. */
+  readonly failed: readonly (readonly [number, EarlierFailure])[];
   /** How long the thread has been busy since its first sample. */
   readonly busyMs: number;
 }
@@ -135,14 +137,7 @@ export class ScoreExecutor {
     this.#tracker = new RunTracker(table);
     forgiveLeftovers(this.#tracker);
     traceChats();
-    announcements.subscribe((announced) => {
-      this.#tracker.current?.saw({ announced: announced as AnnouncedLimits });
-    });
-    uses.subscribe((used) => {
-      const { current } = this.#tracker;
-      const all = together(current?.seen.used, used as TokenUsage);
-      if (all !== undefined) current?.saw({ used: all });
-    });
+    hearClients(this.#tracker);
     if (ofEndpoint !== undefined) {
       const gate = new RequestGate(ofEndpoint, this.#tracker);
       requests.subscribe((request) => gate.announced(request));
@@ -361,17 +356,39 @@ export class ScoreExecutor {
     const used = this.#runs.flatMap((run): SignOfLife["used"] =>
       run?.seen.used === undefined ? [] : [[run.id, run.seen.used]],
     );
+    const failed = this.#runs.flatMap((run): SignOfLife["failed"] =>
+      run?.seen.failed === undefined ? [] : [[run.id, run.seen.failed]],
+    );
     const { active: busyMs } = performance.eventLoopUtilization(this.#atFirst);
-    return { done: this.#outbox.waiting, used, busyMs };
+    return { done: this.#outbox.waiting, used, failed, busyMs };
   }
 }
 
 /** Samples that came without a context are in the training lane. */
 const layouts: Layouts = new Layouts({ ...trainingField });
 
+/** Keeps on each run the reports of the clients that its function uses. */
+function hearClients(tracker: RunTracker): void {
+  announcements.subscribe((announced) => {
+    tracker.current?.saw({ announced: announced as AnnouncedLimits });
+  });
+  uses.subscribe((used) => {
+    const { current } = tracker;
+    const all = together(current?.seen.used, used as TokenUsage);
+    if (all !== undefined) current?.saw({ used: all });
+  });
+  failures.subscribe((error) => {
+    const { current } = tracker;
+    const failed = earlierOf(failureOf(error, false));
+    if (current === undefined || failed === undefined) return;
+    current.saw({ failed: { ...failed, requests: (current.seen.failed?.requests ?? 0) + 1 } });
+  });
+}
+
 /** Adds what the run has told of its calls. Field by field: each sample passes here. */
 function withSeen(reply: Writable<ScoreReply>, { seen }: Run): ScoreReply {
-  const { announced, further, readsContext, used } = seen;
+  const { announced, further, readsContext, used, failed } = seen;
+  if (!reply.ok && failed !== undefined) reply.failed = failed;
   if (announced !== undefined) reply.announced = announced;
   if (further !== undefined) reply.further = further;
   if (readsContext !== undefined) reply.readsContext = readsContext;

@@ -11,6 +11,7 @@ import { messageOf } from "@rayling/reward-manager-registry/values";
 import { askForOptions } from "../options/defaults/asking.ts";
 import type { TableOf } from "../options/defaults/calls.ts";
 import { checkOptions } from "../options/read.ts";
+import { noteFailure } from "../client/announced.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
@@ -82,7 +83,9 @@ export async function askFor<Value>(
     const found = await fitting(text, schema, (one) => isQuoted(one, isCutOff));
     if ("value" in found) return { value: found.value, usage, asked };
     const problem = isCutOff ? "was cut off" : found.problem;
-    if (asked >= attempts) throw new JudgeAnswerError(problem, { text, asked, usage, isCutOff });
+    const failure = new JudgeAnswerError(problem, { text, asked, usage, isCutOff });
+    if (asked >= attempts) throw failure;
+    noteFailure(failure);
     const brief = isCutOff ? " Be brief." : "";
     conversation = [
       ...first,

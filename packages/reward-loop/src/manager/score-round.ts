@@ -8,6 +8,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { behind } from "../compose/combine.ts";
+import { after, earlierOf } from "../outcome.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { AskedFor } from "../pipeline/reward-source.ts";
@@ -208,5 +209,7 @@ type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
 
 /** Returns the second outcome, unless only the first one has a score. Both were paid for. */
 function joined(first: SampleOutcome, second: SampleOutcome): SampleOutcome {
-  return first.valid && !second.valid ? behind(second, first) : behind(first, second);
+  if (second.valid) return behind(first, second);
+  if (first.valid) return behind(second, first);
+  return behind(first, { ...second, error: after(earlierOf(first.error), second.error) });
 }

@@ -10,8 +10,20 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CallSignal } from "../faults/call-signal.ts";
-import { givenUpFailure, retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
+import {
+  after,
+  earlierOf,
+  givenUpFailure,
+  retryBudgetFailure,
+  totalTimeoutFailure,
+} from "../outcome.ts";
+import type {
+  EarlierFailure,
+  SampleOutcome,
+  ScoreFailure,
+  TokenUsage,
+  ValidOutcome,
+} from "../outcome.ts";
 import { beyond, lastUsageOf, together } from "../spend/usage.ts";
 import { isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, FollowedCalls, PendingCall } from "./endpoint-call.ts";
@@ -33,6 +45,8 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   #second: PendingCall | undefined = undefined;
   /** The usage of all calls that have their outcome. */
   #used: TokenUsage | undefined = undefined;
+  /** The last failure of a call, or of a request of one, as far as it is known. */
+  #failed: EarlierFailure | undefined = undefined;
   /** Its outcome, once its time is over. */
   #late: SampleOutcome | undefined = undefined;
   readonly #totalMs: number;
@@ -114,8 +128,12 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
     else this.#second = call;
   }
 
-  answered(outcome: SampleOutcome): void {
+  answered(outcome: SampleOutcome, failed?: EarlierFailure): void {
     this.#used = together(this.#used, lastUsageOf(outcome));
+    // The error of one that is given up is of that; its requests may have failed before.
+    const ownFailure =
+      this.#late !== undefined || outcome.valid ? undefined : earlierOf(outcome.error);
+    this.#failed = ownFailure ?? failed ?? this.#failed;
   }
 
   ended(call: PendingCall): void {
@@ -129,9 +147,12 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
     if (this.#late === undefined) return;
     if (this.#call?.isAtWork === true || this.#second?.isAtWork === true) return;
     const { unknownUse } = this.measured;
+    const late = this.#late.valid
+      ? this.#late
+      : { ...this.#late, error: after(this.#failed, this.#late.error) };
     const usageBefore = beyond(this.#used, lastUsageOf(this.#late));
     this.#resolve({
-      ...this.#late,
+      ...late,
       ...(usageBefore === undefined ? {} : { usageBefore }),
       ...(unknownUse === undefined ? {} : { unknownUse }),
     });

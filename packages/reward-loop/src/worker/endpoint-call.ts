@@ -11,7 +11,14 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
+import type {
+  EarlierFailure,
+  Hedges,
+  SampleOutcome,
+  ScoreFailure,
+  TokenUsage,
+  ValidOutcome,
+} from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
@@ -65,8 +72,12 @@ export interface AttemptedSample {
 /** Hears of all calls of a sample. */
 export interface FollowedCalls {
   began(call: PendingCall): void;
-  /** A call has its outcome. */
-  answered(outcome: SampleOutcome): void;
+  /**
+   * A call has its outcome.
+   *
+   * @param failed its last failed request, where one is known
+   */
+  answered(outcome: SampleOutcome, failed?: EarlierFailure): void;
   /** A call has ended, with an outcome or without one. */
   ended(call: PendingCall): void;
 }
@@ -209,7 +220,7 @@ export class EndpointCall implements JobCall, JobEnds, PendingCall {
     this.#lease?.release(this.#report);
   }
 
-  answered(outcome: SampleOutcome, { announced, further }: OfEndpoint = {}): void {
+  answered(outcome: SampleOutcome, { announced, further, failed }: OfEndpoint = {}): void {
     const { measured } = this.#attempted;
     const { signal } = this.#options;
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
@@ -222,7 +233,7 @@ export class EndpointCall implements JobCall, JobEnds, PendingCall {
     measured.attempts += outcome.attempts - 1;
     measured.waitedMs += outcome.waitedMs;
     this.#spending?.ended(outcome);
-    this.#attempted.calls?.answered(outcome);
+    this.#attempted.calls?.answered(outcome, failed);
   }
 
   /** Where nobody counts its calls, it begins anew at once, unless it was given up. */

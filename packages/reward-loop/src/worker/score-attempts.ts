@@ -13,7 +13,8 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
-import type { Hedges, SampleOutcome, ScoreFailure } from "../outcome.ts";
+import { after, earlierOf } from "../outcome.ts";
+import type { EarlierFailure, Hedges, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { memberFailuresIn } from "../sample/group-sample.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
@@ -142,7 +143,7 @@ export class ScoreAttempts {
    */
   async #afterFailure(attempted: AttemptedSample, first: SampleOutcome): Promise<SampleOutcome> {
     const { sample, measured } = attempted;
-    let failed: ScoreFailure | undefined;
+    let failed: EarlierFailure | undefined;
     let outcome: SampleOutcome = first;
     for (let tries = 1; ; tries++) {
       const failures = failuresIn(sample, outcome);
@@ -156,9 +157,9 @@ export class ScoreAttempts {
       if (next === undefined) {
         const last = attempted.kept ?? outcome;
         if (last.valid) return { ...last, ...measured };
-        return { ...last, error: withReason(last.error, failed), ...measured };
+        return { ...last, error: after(failed, last.error), ...measured };
       }
-      failed = next.failure;
+      failed = earlierOf(next.failure) ?? failed;
       if (attempted.kept === undefined) countBefore(measured, outcome);
       await this.#pause(next.pauseMs, next.failure, attempted);
       outcome = await this.#try(attempted, "recovery");
@@ -275,7 +276,9 @@ export class ScoreAttempts {
       if (winner.isSecond) measured.hedges = { begun: begun + 1, won: won + 1 };
       // The other call is paid for, too, whatever it said.
       for (const end of ended) if (end !== winner) countBefore(measured, end.outcome);
-      return winner.outcome;
+      if (winner.outcome.valid || others?.outcome.valid !== false) return winner.outcome;
+      const error = after(earlierOf(others.outcome.error), winner.outcome.error);
+      return { ...winner.outcome, error };
     } finally {
       for (const each of [one.signal, signal]) {
         each.abort(isNeedless);
@@ -322,10 +325,4 @@ function pause(ms: number, signal: SignalOfCall | undefined): Promise<void> {
     }, ms);
     signal?.addEventListener("abort", leave, { once: true });
   });
-}
-
-/** Adds the last failure to an outcome that is not tried again because of the cap. */
-function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {
-  if (error.code !== "SPEND_CAP" || before === undefined) return error;
-  return { ...error, message: `${error.message}; before that it failed: ${before.message}` };
 }

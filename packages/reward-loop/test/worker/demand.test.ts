@@ -17,7 +17,7 @@ class Thread {
     this.asked += 1;
     if (this.hasDied) throw new Error("it has died");
     if (this.isBlocked) return new Promise(() => undefined);
-    return { done: [], used: [], busyMs: this.busyMs };
+    return { done: [], used: [], failed: [], busyMs: this.busyMs };
   }
 }
 

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-const alive: SignOfLife = { done: [], used: [], busyMs: 0 };
+const alive: SignOfLife = { done: [], used: [], failed: [], busyMs: 0 };
 
 class Watched {
   readonly runs: SentRuns;

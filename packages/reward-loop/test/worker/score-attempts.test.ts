@@ -2,6 +2,8 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { timeoutFailure } from "../../src/outcome.ts";
 import type { SampleOutcome, TokenUsage } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { wholeUsageOf } from "../../src/spend/usage.ts";
@@ -20,10 +22,10 @@ interface Sent {
 
 const failure = { code: "SCORE_THREW", name: "Error", message: "no" } as const;
 
-/** One that knows calls of 10 ms: the median. */
-async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: Sent[] }> {
+/** One whose calls a test ends. */
+function attemptsOf(given: RewardLoopOptions): { attempts: ScoreAttempts; sent: Sent[] } {
   const sent: Sent[] = [];
-  const { policy } = readSettings({ hedge: { quantile: 0.5, budget } });
+  const { policy } = readSettings(given);
   const attempts = new ScoreAttempts(policy, {
     limiter: undefined,
     slots: new Slots(1_000),
@@ -47,6 +49,12 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
       sent.push(one);
     },
   });
+  return { attempts, sent };
+}
+
+/** One that knows calls of 10 ms: the median. */
+async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: Sent[] }> {
+  const { attempts, sent } = attemptsOf({ hedge: { quantile: 0.5, budget } });
   for (let n = 0; n < 100; n++) {
     const score = attempts.score(sampleOf("taught"), { lane: "training" });
     await turn();
@@ -138,6 +146,38 @@ describe("both calls of a hedge are paid for, where both have answered", () => {
       const outcome = await score;
       expect(wholeUsageOf(outcome)?.totalTokens).toBe(8);
     }
+  });
+});
+
+describe("a call that had no time left names the failure before it", () => {
+  const late: SampleOutcome = { ...valid, valid: false, error: timeoutFailure(100) };
+  const failed: SampleOutcome = { ...valid, valid: false, error: { ...failure, status: 503 } };
+  const named = {
+    code: "SCORE_TIMEOUT",
+    message: `${timeoutFailure(100).message}; before that it failed: Error: no`,
+    cause: { name: "Error", message: "no", status: 503 },
+  };
+
+  test("of the attempt before", async () => {
+    const { attempts, sent } = attemptsOf({ retry: { attempts: 3, baseMs: 1, budget: Infinity } });
+    const score = attempts.score(sampleOf("late"), { lane: "training" });
+    for (const [at, outcome] of [failed, late, late].entries()) {
+      await expect.poll(() => sent).toHaveLength(at + 1);
+      sent[at]?.settle(outcome);
+    }
+    expect(await score).toMatchObject({ error: named });
+  });
+
+  test("of the other call of a hedge", async () => {
+    const { attempts, sent } = await taught(1);
+    const score = attempts.score(sampleOf("late"), { lane: "training" });
+    await turn();
+    const first = sent.at(-1) as Sent;
+    first.ageMs = 1000;
+    await expect.poll(() => sent).toHaveLength(2);
+    sent[1]?.settle(failed);
+    first.settle(late);
+    expect(await score).toMatchObject({ error: named });
   });
 });
 

@@ -2,6 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { givenUpFailure } from "../../src/outcome.ts";
 import type { SampleOutcome } from "../../src/outcome.ts";
 import { wholeUsageOf } from "../../src/spend/usage.ts";
 import { SampleInTime } from "../../src/worker/attempted-sample.ts";
@@ -95,14 +96,15 @@ describe("the outcome of a sample whose time is over", () => {
     });
     const settled = vi.fn();
     void outcome.then(settled);
-    const end = async (at: number, tokens: number): Promise<void> => {
+    const end = async (at: number, tokens?: number): Promise<void> => {
       const call = calls[at];
       if (call === undefined) return;
-      sample?.answered(usedBy(tokens));
+      if (tokens !== undefined) sample?.answered(usedBy(tokens));
       sample?.ended(call);
       await turn();
     };
-    return { outcome, settled, end };
+    const answered: SampleInTime["answered"] = (...one) => sample?.answered(...one);
+    return { outcome, settled, end, answered };
   }
 
   test("waits until each call that is at work has said what it used", async () => {
@@ -122,5 +124,35 @@ describe("the outcome of a sample whose time is over", () => {
     await end(0, 3);
     vi.advanceTimersByTime(100);
     expect(wholeUsageOf(await outcome)?.totalTokens).toBe(3);
+  });
+
+  test("names what failed last: an attempt, or a request of one that is given up", async () => {
+    const thrown = { code: "SCORE_THREW", name: "Error", message: "no", status: 500 } as const;
+    const invalid = {
+      latencyMs: 1,
+      attempts: 1,
+      waitedMs: 0,
+      valid: false,
+      error: thrown,
+    } as const;
+    const earlier = { name: "Error", message: "no", status: 500 };
+    const request = { name: "EndpointError", message: "answered 502", requests: 2 };
+    const one = begun([true]);
+    one.answered(invalid);
+    await one.end(0);
+    vi.advanceTimersByTime(100);
+    const words = "there was no score within 100 ms, with all waiting and tries; before that";
+    expect(await one.outcome).toMatchObject({
+      error: { code: "SCORE_TIMEOUT", message: `${words} it failed: Error: no`, cause: earlier },
+    });
+    const other = begun([true]);
+    other.answered(invalid);
+    vi.advanceTimersByTime(100);
+    other.answered({ ...invalid, error: givenUpFailure }, request);
+    await other.end(0);
+    const last = "2 of its requests failed, the last with EndpointError: answered 502";
+    expect(await other.outcome).toMatchObject({
+      error: { code: "SCORE_TIMEOUT", message: `${words} ${last}`, cause: request },
+    });
   });
 });

@@ -162,10 +162,11 @@ export class ExecutorWatch {
     if ([...this.#runs.pending.values()].some((run) => run.givenUpAt !== undefined)) this.#check();
   }
 
-  #read({ used, done, busyMs }: SignOfLife): void {
+  #read({ used, failed, done, busyMs }: SignOfLife): void {
     for (const [id, usage] of used) {
       this.#runs.pending.get(id)?.note({ used: usage });
     }
+    for (const [id, failure] of failed) this.#runs.pending.get(id)?.note({ failed: failure });
     if (this.#owner.overlaps()) this.#runs.loaded(busyMs);
     for (const run of this.#runs.overdue.values()) {
       // The run began although it had been given up.
@@ -184,7 +185,9 @@ export class ExecutorWatch {
       // Its result waits there for a call that is on its way: it is this side that is late.
       if (done.includes(run.id)) continue;
       const ageMs = this.#runs.ageMs(run) ?? 0;
-      if (ageMs >= this.#timeoutMs) this.#owner.late(run, timeoutFailure(this.#timeoutMs), ageMs);
+      if (ageMs >= this.#timeoutMs) {
+        this.#owner.late(run, timeoutFailure(this.#timeoutMs, run.failed), ageMs);
+      }
       // A run that was given up since then may not have received its abort.
       else if (givenUp.includes(run)) this.#owner.late(run, givenUpFailure, ageMs);
     }

@@ -11,6 +11,7 @@ import type { ScoreWork } from "../../executor/score-work.ts";
 import { givenUpFailure, untriedFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
 import type {
+  EarlierFailure,
   InvalidOutcome,
   SampleOutcome,
   ScoreFailure,
@@ -249,8 +250,9 @@ export function settleInvalid(
   job: Job,
   error: ScoreFailure,
   latencyMs: number,
-  { used, ...seen }: Seen = {},
+  { used, announced, further, failed }: Seen = {},
 ): void {
+  const seen = { announced, further, failed };
   const outcome = invalid(job, error, { latencyMs, attempts: job.past.attempts + 1 });
   job.settle(used === undefined ? outcome : { ...outcome, used }, seen);
 }
@@ -269,6 +271,8 @@ export interface OfEndpoint {
   readonly announced?: AnnouncedLimits | undefined;
   /** Requests beyond the first. */
   readonly further?: number | undefined;
+  /** The last failed request. */
+  readonly failed?: EarlierFailure | undefined;
 }
 
 /** The client's reports about the endpoint. */

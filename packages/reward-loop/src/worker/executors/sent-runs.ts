@@ -9,7 +9,7 @@
 import type { RunTable, RunTablePlace } from "../../executor/run-table/run-table.ts";
 import { newRunTable } from "../../executor/run-table/run-tables.ts";
 import { NumberedItems } from "../../exchange/numbered-items.ts";
-import type { TokenUsage } from "../../outcome.ts";
+import type { EarlierFailure, TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { readyOf } from "../slots.ts";
 import type { Job } from "./job.ts";
@@ -21,6 +21,7 @@ interface RunNotes {
   isEndless?: boolean;
   loadingMs?: number;
   used?: TokenUsage;
+  failed?: EarlierFailure;
 }
 
 const noNotes: RunNotes = {};
@@ -62,6 +63,11 @@ export class SentRun {
   /** The usage of its answers, as far as it is known before the reply. */
   get used(): TokenUsage | undefined {
     return this.#notes.used;
+  }
+
+  /** The last of its requests that failed, as far as it is known before the reply. */
+  get failed(): EarlierFailure | undefined {
+    return this.#notes.failed;
   }
 
   note(more: RunNotes): void {
