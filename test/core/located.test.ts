@@ -270,6 +270,52 @@ describe("when the process that kept a value is gone", () => {
   });
 });
 
+describe("when the process that kept a value is gone, and others have copies", () => {
+  const kill = async (actor: { readonly pid: { remote(): ray.ObjectRef<number> } }) => {
+    process.kill(await ray.get(actor.pid.remote()), "SIGKILL");
+  };
+
+  test("a result of a task that is an argument somewhere is read from there, and no task runs", async () => {
+    const ref = makeNoted.remote(notes, 3, MiB);
+    const shelf = Shelf.remote();
+    await ray.get(shelf.keep.remote(ref));
+    await endWorkers();
+    expect(markOf(await ray.get(ref))).toBe(3);
+    expect(noted()).toHaveLength(1);
+  });
+
+  test("a result without retries is read by the ref of one who has read it, in a call, too", async () => {
+    const thread = Maker.options({ isolation: "thread" }).remote();
+    const [maker, reader] = [Maker.remote(), Maker.remote()];
+    const refs = [maker.make.remote(1, MiB), maker.make.remote(2, 5 * MiB)];
+    expect(await ray.get(reader.readInside.remote({ refs }))).toEqual([1, 2]);
+    await kill(maker);
+    expect(await ray.get(thread.read.remote(refs[0] as never))).toBe(1);
+    expect(markOf(await ray.get(refs[1] as ray.ObjectRef<Float64Array>))).toBe(2);
+    // The copies were there by these.
+    expect(await ray.get(reader.refs.remote())).toBe(2);
+  });
+
+  test("one of the others may be gone, too", async () => {
+    const [maker, first, second] = [Maker.remote(), Shelf.remote(), Shelf.remote()];
+    const value = maker.make.remote(4, MiB);
+    await ray.get([first.keep.remote(value), second.keep.remote(value)]);
+    await kill(maker);
+    await kill(first);
+    expect(markOf(await ray.get(value))).toBe(4);
+    expect(await ray.get(second.kept.remote())).toBe(4);
+  });
+
+  test("a holder that has none keeps nobody from the loss", async () => {
+    const [maker, second] = [Maker.remote(), Shelf.remote()];
+    const value = await made(maker.make.remote(4, MiB));
+    const given = await ray.get(second.given.remote({ ref: value }));
+    await kill(maker);
+    expect(await rejection(value)).toMatchObject({ reason: "retries-disabled" });
+    expect(await rejection(given.ref)).toMatchObject({ reason: "retries-disabled" });
+  });
+});
+
 function madeOfDroppedPut(): ray.ObjectRef<Float64Array> {
   return addOne.remote(notes, ray.put(new Float64Array(MiB / 8)));
 }

@@ -83,7 +83,7 @@ export type Message =
     }
   /**
    * Asks the owner for a value. Unless `whole`, the result may be a stub of a value on another
-   * host.
+   * host. An owner asks a holder of its object for a copy by it: the result is a stub of the copy.
    */
   | {
       readonly kind: "fetch";

@@ -25,6 +25,8 @@ export interface Away {
   isLost?(): boolean;
   /** Returns a stub to pass on instead of the value while that is on another host. */
   standIn?(entry: ObjectEntry): Encoded | undefined;
+  /** A runtime was given the object while its value is away: it may get a copy of the value. */
+  givenTo?(peerId: string): void;
 }
 
 export type Outcome =

@@ -10,26 +10,7 @@ import type { ImmutabilityCheck } from "./immutability.ts";
 import type { Kept, KeptValues } from "./kept-values.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 import type { Extent, SpillFiles } from "./spill-files.ts";
-import { partsOf, type Remains, remainsOf, valueOf } from "./value-parts.ts";
-
-/** Memory that can be found again as long as somebody reads it. */
-class WeakPart {
-  readonly #memory: WeakRef<ArrayBufferLike>;
-  readonly #offset: number;
-  readonly #length: number;
-
-  constructor({ buffer, byteOffset, length }: Uint8Array) {
-    this.#memory = new WeakRef(buffer);
-    this.#offset = byteOffset;
-    this.#length = length;
-  }
-
-  deref(): Uint8Array | undefined {
-    const memory = this.#memory.deref();
-    if (memory === undefined) return undefined;
-    return Buffer.from(memory, this.#offset, this.#length);
-  }
-}
+import { partsOf, type Remains, remainsOf, valueOf, WeakPart } from "./value-parts.ts";
 
 /** A value on disk, and how it is put together again. */
 interface OnDisk {

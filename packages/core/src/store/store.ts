@@ -199,9 +199,14 @@ export class Store {
       this.#exported.set(objectId, exported);
     }
     const count = (exported.holders.get(holder) ?? 0) + change;
+    if (change > 0) this.#given(entry, peerOf(holder));
     if (count === 0) exported.holders.delete(holder);
     else exported.holders.set(holder, count);
     if (exported.holders.size === 0) this.#exported.delete(objectId);
+  }
+
+  #given({ outcome }: ObjectEntry, peerId: string): void {
+    if (outcome?.ok === true && peerId !== this.id) outcome.away?.givenTo?.(peerId);
   }
 
   #lost(owner: string, sequence: number, label: string): ObjectEntry {

@@ -40,6 +40,25 @@ export function valueOf(remains: Remains, parts: readonly Uint8Array[]): Encoded
   return { bytes, start: 0, end: bytes.length, buffers, referenceCount, references };
 }
 
+/** Memory that can be found again as long as somebody reads it. */
+export class WeakPart {
+  readonly #memory: WeakRef<ArrayBufferLike>;
+  readonly #offset: number;
+  readonly #length: number;
+
+  constructor({ buffer, byteOffset, length }: Uint8Array) {
+    this.#memory = new WeakRef(buffer);
+    this.#offset = byteOffset;
+    this.#length = length;
+  }
+
+  deref(): Uint8Array | undefined {
+    const memory = this.#memory.deref();
+    if (memory === undefined) return undefined;
+    return Buffer.from(memory, this.#offset, this.#length);
+  }
+}
+
 function hasBigBody({ bytes, start, end }: Encoded): boolean {
   return end - start >= outOfBandBytes && bytes.buffer instanceof SharedArrayBuffer;
 }

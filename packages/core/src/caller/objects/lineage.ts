@@ -99,6 +99,12 @@ export class Lineage {
     if (this.#bytes > this.#maxBytes) this.#forgetHalf();
   }
 
+  /** Whether the call that made the value of `entry` may run again. */
+  allows(entry: ObjectEntry): boolean {
+    const recipe = this.#recipes.get(entry);
+    return recipe?.call !== undefined && recipe.attemptsLeft !== 0;
+  }
+
   /**
    * Makes the value of `entry` again, with its ingredients. Resolves when it is there, or has
    * failed.

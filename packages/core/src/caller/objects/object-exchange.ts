@@ -12,6 +12,8 @@ import type { FetchMessage } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { Values } from "../values.ts";
 import { Question, type QuestionLink } from "./ask-owner.ts";
+import { CopySearch } from "./copy-search.ts";
+import type { StandIn } from "./results-at-their-host.ts";
 
 /** See Sessions. */
 export interface ExchangeSessions extends QuestionLink {
@@ -22,6 +24,7 @@ export interface ExchangeSessions extends QuestionLink {
 export interface ExchangeObjects {
   settle(entry: ObjectEntry, value: Encoded): void;
   bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
+  copyOf(objectId: string, asker: string): Encoded | undefined;
   bringingHere(entries: readonly ObjectEntry[], resume: () => void): boolean;
 }
 
@@ -84,6 +87,22 @@ export class ObjectExchange implements StoreLink {
     });
   }
 
+  /** A copy of the value of our object, with one of `holders`. Removes those that have none. */
+  findCopy(
+    { id }: ObjectEntry,
+    holders: Set<string>,
+    limitMs: number,
+  ): Promise<StandIn | undefined> {
+    const sessions = this.#parts.sessions();
+    return CopySearch.run({
+      with: (peerId) => sessions.with(peerId),
+      values: this.#parts.values(),
+      objectId: id,
+      holders,
+      limitMs,
+    });
+  }
+
   /** @param entry our object of that id, if we still hold it */
   answer(
     { id, objectId, whole }: FetchMessage,
@@ -93,6 +112,8 @@ export class ObjectExchange implements StoreLink {
     const { codec } = this.#parts.values();
     const objects = this.#parts.objects();
     if (entry === undefined) {
+      const copy = objects.copyOf(objectId, session.peerId);
+      if (copy !== undefined) return session.answerFetch(id, copy);
       const error = codec.encodeFailure(new ReferenceCountingError(objectId));
       return session.answer({ kind: "failure", id, error });
     }

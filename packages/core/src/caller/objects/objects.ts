@@ -8,7 +8,7 @@ import { compact, type Encoded, isBig, sizeOf } from "../../protocol/codec.ts";
 import type { Pending } from "../../protocol/message.ts";
 import { cameBy } from "../../protocol/shared-memory.ts";
 import type { Session } from "../../rpc/session/session.ts";
-import type { Away, ObjectEntry } from "../../store/object-entry.ts";
+import { type Away, ObjectEntry } from "../../store/object-entry.ts";
 import { ObjectMemory, type ObjectMemoryParts } from "../../store/object-memory.ts";
 import { ObjectRef } from "../../store/object-ref.ts";
 import type { Store } from "../../store/store.ts";
@@ -16,6 +16,7 @@ import { Call } from "../calls/call.ts";
 import type { SessionLife } from "../session-life.ts";
 import type { Values } from "../values.ts";
 import type { Waiting } from "../waits/waiting-tasks.ts";
+import { CopiesHere } from "./copies-here.ts";
 import { Lineage } from "./lineage.ts";
 import {
   inlineBytes,
@@ -43,6 +44,7 @@ export class Objects {
   readonly #parts: ObjectsParts;
   readonly #lineage: Lineage;
   readonly #located: LocatedLink;
+  readonly #copies: CopiesHere;
   /** Results that stayed here. */
   readonly #placed: WeakSet<ObjectEntry> = new WeakSet();
 
@@ -54,6 +56,7 @@ export class Objects {
       ...parts.memory,
       describe: (error) => values.describe(error),
     });
+    this.#copies = new CopiesHere(store.id);
     this.#lineage = new Lineage({
       createEntry: (label) => store.create(label),
       adopt: (entry, made) => this.#adopt(entry, made),
@@ -64,8 +67,10 @@ export class Objects {
       waiting,
       encodeStandIn: (standIn) => this.#encodeStandIn(standIn),
       fetchWhole: (entry) => exchange.fetchWhole(entry),
+      findCopy: (entry, holders, limitMs) => exchange.findCopy(entry, holders, limitMs),
+      canRemake: (entry) => this.#lineage.allows(entry),
       remake: (entry, loss) => this.#lineage.remake(entry, loss),
-      arrived: (entry, value) => this.#arrived(entry, value),
+      arrived: (entry, value, copyOf) => this.#arrived(entry, value, copyOf),
     };
   }
 
@@ -116,6 +121,16 @@ export class Objects {
     this.settle(entry, compact(value));
     this.#placed.add(entry);
     return this.#encodeStandIn({ kept: new ObjectRef(entry), byteLength: sizeOf(value) });
+  }
+
+  /** Returns a stub of the copy that is here, if one is, of an object of the runtime that asks. */
+  copyOf(objectId: string, asker: string): Encoded | undefined {
+    const copy = this.#copies.find(objectId, asker);
+    if (copy === undefined) return undefined;
+    const { found, label, byteLength } = copy;
+    const entry = found instanceof ObjectEntry ? found : this.store.create(label);
+    if (!(found instanceof ObjectEntry)) this.settle(entry, compact(found));
+    return this.#encodeStandIn({ kept: new ObjectRef(entry), byteLength });
   }
 
   /**
@@ -190,7 +205,7 @@ export class Objects {
   }
 
   /** The value of an entry that was away is in memory from now on. */
-  #arrived(entry: ObjectEntry, value: Encoded): void {
+  #arrived(entry: ObjectEntry, value: Encoded, copyOf?: ObjectEntry): void {
     const { values } = this.#parts;
     try {
       values.codec.claim(value);
@@ -199,6 +214,7 @@ export class Objects {
     }
     entry.returned(value);
     if (entry.owner === this.store.id) this.memory.keep(entry, false);
+    if (copyOf !== undefined) this.#copies.note(copyOf, entry, value);
   }
 
   /** Gives `entry` the value that a task has made again. */

@@ -4,7 +4,9 @@
  *
  * The value is an object of that host, counted by its ledger like any other: the stub holds a ref
  * to it, and so keeps it there. A stub that is passed on holds a ref to the owner's object too: a
- * holder that finds the host gone asks the owner, which can have the value made again.
+ * holder that finds the host gone asks the owner. The owner looks for a copy with the runtimes that
+ * it or others gave the object to (copy-search.ts), and has the value made again when there is
+ * none.
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../../shared/errors.ts";
@@ -20,6 +22,12 @@ export const inlineBytes: number = 100 * 1024;
 
 /** As in Ray. */
 const fetchTimeoutMs: number = 10 * 60 * 1000;
+
+/**
+ * How long those who may have a copy have to answer. Code of theirs may hold the thread: that is
+ * worth a wait when the value cannot be made again.
+ */
+const copyTimeoutMs = { ofRemakable: 5000, ofOthers: 60_000 } as const;
 
 /** The stub that travels in place of the value. */
 export interface StandIn {
@@ -49,25 +57,39 @@ export interface LocatedLink {
   encodeStandIn(standIn: StandIn): Encoded;
   /** The value of somebody else's object, from its owner itself. */
   fetchWhole(entry: ObjectEntry): Promise<Outcome>;
+  /** A copy of the value of our object, with one of `holders`. Removes those that have none. */
+  findCopy(entry: ObjectEntry, holders: Set<string>, limitMs: number): Promise<StandIn | undefined>;
+  /** Whether `remake` would run the task of `entry`. */
+  canRemake(entry: ObjectEntry): boolean;
   /** Runs the task of `entry` again; it has its value, or has failed, when this resolves. */
   remake(entry: ObjectEntry, loss: Error): Promise<void>;
-  /** The value of `entry` is in memory from now on. */
-  arrived(entry: ObjectEntry, value: Encoded): void;
+  /**
+   * The value of `entry` is in memory from now on.
+   *
+   * @param copyOf somebody else's object, of whose value it is a copy that the owner may not have
+   */
+  arrived(entry: ObjectEntry, value: Encoded, copyOf?: ObjectEntry): void;
 }
 
 export class Located implements Away {
-  readonly kept: ObjectRef;
   readonly byteLength: number;
   readonly #link: LocatedLink;
   readonly #object: ObjectRef | undefined;
+  /** Runtimes that may have a copy. */
+  readonly #holders: Set<string> = new Set();
+  #kept: ObjectRef;
   #standIn: Encoded | undefined;
   #bringing: Promise<void> | undefined;
 
   constructor({ kept, byteLength, object }: StandIn, link: LocatedLink) {
-    this.kept = kept;
+    this.#kept = kept;
     this.byteLength = byteLength;
     this.#object = object;
     this.#link = link;
+  }
+
+  get kept(): ObjectRef {
+    return this.#kept;
   }
 
   /** Undefined when it is known that it is not there any more. */
@@ -85,20 +107,27 @@ export class Located implements Away {
     return entryOf(this.kept).outcome?.ok === false;
   }
 
+  givenTo(peerId: string): void {
+    this.#holders.add(peerId);
+  }
+
   bring(entry: ObjectEntry): Promise<void> {
     this.#bringing ??= this.#bring(entry).finally(() => (this.#bringing = undefined));
     return this.#bringing;
   }
 
   async #bring(entry: ObjectEntry): Promise<void> {
-    const found = await settled(entryOf(this.kept));
+    const object = this.#object === undefined ? undefined : entryOf(this.#object);
+    let found = await settled(entryOf(this.kept));
+    while (object === undefined && found?.value === undefined && (await this.#movedTo(entry))) {
+      found = await settled(entryOf(this.kept));
+    }
     if (found === undefined) {
       const { owner } = entryOf(this.kept);
       const late = new ObjectFetchTimedOutError(entry.id, owner, fetchTimeoutMs);
       return entry.lost(this.#link.values.describe(late));
     }
-    if (found.ok && found.value !== undefined) return this.#link.arrived(entry, found.value);
-    const object = this.#object === undefined ? undefined : entryOf(this.#object);
+    if (found.value !== undefined) return this.#link.arrived(entry, found.value, object);
     if (object === undefined) return this.#link.remake(entry, this.#loss(entry, found));
     // The value may be made again: that takes a CPU, which a task that waits for its argument here
     // must not hold.
@@ -109,6 +138,19 @@ export class Located implements Away {
     this.#link.waiting.ended(wait);
     if (whole.ok && whole.value !== undefined) this.#link.arrived(entry, whole.value);
     else if (!whole.ok) entry.lost(whole.failure);
+  }
+
+  /** The value does not come from where it is. Returns whether a copy was found, which it is now. */
+  async #movedTo(entry: ObjectEntry): Promise<boolean> {
+    this.#holders.delete(entryOf(this.kept).owner);
+    if (this.#holders.size === 0) return false;
+    const { ofRemakable, ofOthers } = copyTimeoutMs;
+    const limitMs = this.#link.canRemake(entry) ? ofRemakable : ofOthers;
+    const copy = await this.#link.findCopy(entry, this.#holders, limitMs);
+    if (copy === undefined) return false;
+    this.#kept = copy.kept;
+    this.#standIn = undefined;
+    return true;
   }
 
   #loss(entry: ObjectEntry, outcome: Outcome): Error {
