@@ -7,7 +7,7 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{arrivals,call-state,call-window,codec,content-hash,copy-bytes,counts,depth,failure,framing,idle-collector,leased-worker,lent-memory,lineage,lists,live-memory,logs,loose-ref,machine-memory,memory-pool,messages,named-remotes,placement*,requests,session,shared-ring,small-values,spin-wait,telemetry,terminal-text,undefined-options,values-property,wait-graph,waiting-line}.test.ts",
+  "packages/core/test/{arrivals,call-state,call-window,codec,content-hash,copies,copy-bytes,counts,depth,failure,framing,idle-collector,leased-worker,lent-memory,lineage,lists,live-memory,logs,loose-ref,machine-memory,memory-pool,messages,named-remotes,placement*,requests,session,shared-ring,small-values,spin-wait,telemetry,terminal-text,undefined-options,values-property,wait-graph,waiting-line}.test.ts",
   "packages/cluster/test/host-output.test.ts",
   "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",

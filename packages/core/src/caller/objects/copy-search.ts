@@ -8,14 +8,20 @@
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import type { Answer } from "../../protocol/message.ts";
-import type { Session } from "../../rpc/session/session.ts";
+import type { Requests } from "../../rpc/session/requests.ts";
 import { timers } from "../../shared/machine/timers.ts";
 import { entryOf } from "../../store/object-ref.ts";
 import type { Values } from "../values.ts";
 import { type StandIn, standInOf } from "./results-at-their-host.ts";
 
+/** See Session. */
+interface Asked {
+  readonly isOpen: boolean;
+  readonly requests: Pick<Requests, "fetch">;
+}
+
 export interface CopySearchParts {
-  readonly with: (peerId: string) => Promise<Pick<Session, "isOpen" | "requests">>;
+  readonly with: (peerId: string) => Promise<Asked>;
   readonly values: Pick<Values, "codec" | "decline">;
   readonly objectId: string;
   /** Those to ask. Who has no copy, and who does not answer, is removed. */
@@ -47,7 +53,7 @@ export class CopySearch {
 
   async #ask(holder: string): Promise<void> {
     const none = (): void => this.#none(holder);
-    let session: Pick<Session, "isOpen" | "requests">;
+    let session: Asked;
     try {
       session = await this.#parts.with(holder);
     } catch {
