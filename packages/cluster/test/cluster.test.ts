@@ -236,7 +236,7 @@ describe("machines with an agent", () => {
     expect(await ray.get(near.sum.remote(late.fill.remote(100_000, 2)))).toBe(200_000);
   });
 
-  test("that die take their actors along: those that may restart do so elsewhere", async () => {
+  test("that die take their actors along, but no value of which others have a copy: those that may restart do so elsewhere", async () => {
     const doomed = await agentProcess("doomed");
     await ray.init({
       numCpus: 0,
@@ -251,6 +251,9 @@ describe("machines with an agent", () => {
     const before = await ray.get(restarts.where.remote());
     const { pid } = await ray.get(dies.where.remote());
     expect(before.parent).toBe(doomed.child.pid);
+    const keeps = Far.options(on(await nodeNamed("two"))).remote();
+    const value = dies.fill.remote(100_000, 2);
+    await ray.get(keeps.keep.remote(value));
     doomed.child.kill("SIGKILL");
     const node = async (): Promise<ray.NodeInfo | undefined> =>
       (await ray.nodes()).find(({ nodeName }) => nodeName === "doomed");
@@ -260,6 +263,7 @@ describe("machines with an agent", () => {
       code: "ACTOR_DIED",
       deathCause: { kind: "node-died" },
     });
+    expect((await ray.get(value)).at(-1)).toBe(2);
     // Nothing is left of what it ran.
     await expect.poll(() => isRunning(pid), { timeout: 30_000 }).toBe(false);
     await expect.poll(() => isRunning(before.pid), { timeout: 30_000 }).toBe(false);

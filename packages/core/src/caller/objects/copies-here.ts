@@ -10,7 +10,7 @@ import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import { ObjectEntry } from "../../store/object-entry.ts";
 import { partsOf, type Remains, remainsOf, valueOf, WeakPart } from "../../store/value-parts.ts";
 
-/** What is left of a value without its memory. */
+/** A value, by what keeps none of its memory. */
 interface Seen {
   readonly remains: Remains;
   readonly parts: readonly WeakPart[];

@@ -24,7 +24,7 @@ export interface CopySearchParts {
   readonly with: (peerId: string) => Promise<Asked>;
   readonly values: Pick<Values, "codec" | "decline">;
   readonly objectId: string;
-  /** Those to ask. Who has no copy, and who does not answer, is removed. */
+  /** Each is asked. The search removes a holder that has no copy or does not answer. */
   readonly holders: Set<string>;
   readonly limitMs: number;
 }

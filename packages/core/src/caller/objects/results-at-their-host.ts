@@ -140,7 +140,7 @@ export class Located implements Away {
     else if (!whole.ok) entry.lost(whole.failure);
   }
 
-  /** The value does not come from where it is. Returns whether a copy was found, which it is now. */
+  /** Looks for a copy, and takes it as the place of the value. Returns whether there is one. */
   async #movedTo(entry: ObjectEntry): Promise<boolean> {
     this.#holders.delete(entryOf(this.kept).owner);
     if (this.#holders.size === 0) return false;
