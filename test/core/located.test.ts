@@ -311,7 +311,9 @@ describe("when the process that kept a value is gone, and others have copies", (
     const value = await made(maker.make.remote(4, MiB));
     const given = await ray.get(second.given.remote({ ref: value }));
     await kill(maker);
-    expect(await rejection(value)).toMatchObject({ reason: "retries-disabled" });
+    const error = await rejection(value);
+    expect(error).toMatchObject({ reason: "retries-disabled" });
+    expect(error.message).toContain("; nobody else that was given it gave a copy (asked: 1)");
     expect(await rejection(given.ref)).toMatchObject({ reason: "retries-disabled" });
   });
 });

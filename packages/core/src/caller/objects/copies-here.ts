@@ -42,9 +42,13 @@ class Copy {
 
   #found(): Encoded | undefined {
     if (this.#seen === undefined) return undefined;
-    const { remains, parts } = this.#seen;
-    const found = parts.flatMap((part) => part.deref() ?? []);
-    return found.length === parts.length ? valueOf(remains, found) : undefined;
+    const found: Uint8Array[] = [];
+    for (const part of this.#seen.parts) {
+      const memory = part.deref();
+      if (memory === undefined) return undefined;
+      found.push(memory);
+    }
+    return valueOf(this.#seen.remains, found);
   }
 }
 
@@ -58,6 +62,7 @@ export class CopiesHere {
   readonly #runtime: string;
   readonly #copies: Map<string, Set<Copy>> = new Map();
   readonly #gone: FinalizationRegistry<Copy> = new FinalizationRegistry((copy) => {
+    if (!this.#has(copy)) return;
     if (copy.find(this.#runtime) === undefined) this.#forget(copy);
   });
 
@@ -89,6 +94,10 @@ export class CopiesHere {
       if (found !== undefined) return { found, label, byteLength };
     }
     return undefined;
+  }
+
+  #has(copy: Copy): boolean {
+    return this.#copies.get(copy.object)?.has(copy) === true;
   }
 
   #forget(copy: Copy): void {

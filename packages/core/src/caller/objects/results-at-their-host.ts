@@ -78,6 +78,8 @@ export class Located implements Away {
   /** Runtimes that may have a copy. */
   readonly #holders: Set<string> = new Set();
   #kept: ObjectRef;
+  /** As many were asked for a copy at the last loss, and gave none. */
+  #askedInVain = 0;
   #standIn: Encoded | undefined;
   #bringing: Promise<void> | undefined;
 
@@ -146,8 +148,10 @@ export class Located implements Away {
     if (this.#holders.size === 0) return false;
     const { ofRemakable, ofOthers } = copyTimeoutMs;
     const limitMs = this.#link.canRemake(entry) ? ofRemakable : ofOthers;
+    this.#askedInVain = this.#holders.size;
     const copy = await this.#link.findCopy(entry, this.#holders, limitMs);
     if (copy === undefined) return false;
+    this.#askedInVain = 0;
     this.#kept = copy.kept;
     this.#standIn = undefined;
     return true;
@@ -158,7 +162,11 @@ export class Located implements Away {
       ? "its value is gone"
       : this.#link.values.revive(outcome.failure).message;
     const { owner } = entryOf(this.kept);
-    return new ObjectLostError(entry.id, `the host that kept it, ${owner}, has lost it: ${why}`);
+    const others = this.#askedInVain;
+    const rest =
+      others === 0 ? "" : `; nobody else that was given it gave a copy (asked: ${others})`;
+    const reason = `the host that kept it, ${owner}, has lost it: ${why}${rest}`;
+    return new ObjectLostError(entry.id, reason);
   }
 }
 
