@@ -184,10 +184,7 @@ function programOf(
   if (functionName !== undefined) {
     return callingProgram(language, code, { name: functionName, mark });
   }
-  const lines = assertion ?? "";
-  return language === "python"
-    ? testedProgram(code, lines, mark)
-    : `${code}\n\n${lines}\nprocess.stdout.write("\\n${mark}\\n")\n`;
+  return testedProgram(language, code, { lines: assertion ?? "", mark });
 }
 
 /** Throws SandboxServiceError when the answer says nothing about the program. */

@@ -28,11 +28,25 @@ export function callingProgram(
   return language === "python" ? python(program, call) : javascript(program, call);
 }
 
+/** Lines of a test. */
+export interface ServiceTest {
+  readonly lines: string;
+  /** Stands on a line of its own behind their output. */
+  readonly mark: string;
+}
+
 /**
- * Returns a program that writes the mark if the program and then the lines have run. The program's
- * main part runs as in the local sandbox: what ends there does not end the lines.
+ * Returns a program that writes the mark if the program and then the lines have run. The main part
+ * of a program of Python runs as in the local sandbox: where it ends, the lines still run.
  */
-export function testedProgram(program: string, lines: string, mark: string): string {
+export function testedProgram(
+  language: ProgramLanguage,
+  program: string,
+  { lines, mark }: ServiceTest,
+): string {
+  if (language === "javascript") {
+    return `${program}\n\n${lines}\nprocess.stdout.write("\\n${mark}\\n")\n`;
+  }
   return `${asModule(program, "__main__")}
 run_for_lines(source, compile(source, "program.py", "exec"), names)
 exec(compile(${JSON.stringify(lines)}, "test.py", "exec"), names)
