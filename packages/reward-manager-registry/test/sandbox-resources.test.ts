@@ -1,7 +1,7 @@
 /** A machine that cannot run a program at the moment: that is no fault of the program, and no reason to hold the next one by less. */
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LocalSandbox, scorePrimeCode } from "@rayling/reward-manager-registry";
@@ -127,4 +127,34 @@ test("too few file descriptors end no driver, and are no fault of a program", ()
   const limited = 'ulimit -n 400; exec "$0" --input-type=module -e "$1"';
   const said = execFileSync("sh", ["-c", limited, process.execPath, crowded], { encoding: "utf8" });
   expect(JSON.parse(said)).toEqual([0, "SANDBOX_RESOURCE"]);
+});
+
+test("programs run, and have nothing of it, where a descriptor is inherited whose number is above the limit", () => {
+  const code = `
+    import { LocalSandbox } from ${JSON.stringify(new URL("../src/sandbox/local-sandbox.ts", import.meta.url).href)};
+    await using sandbox = new LocalSandbox();
+    const look = (fd) => ({
+      python: "import os\\ntry: print(os.fstat(" + fd + "))\\nexcept OSError as error: print(error)",
+      javascript: "try { console.log(require('fs').fstatSync(" + fd + ")) } catch (error) { console.log(error.code) }",
+    });
+    const said = [50, 100, 300].flatMap((fd) => Object.entries(look(fd))).map(async ([language, code]) => {
+      const { stdout, stderr } = await sandbox.run({ language, code });
+      return stdout + stderr;
+    });
+    console.log(JSON.stringify(await Promise.all(said)));`;
+  const limited = 'ulimit -n 128; exec "$0" --input-type=module -e "$1"';
+  const secret = openSync(import.meta.filename, "r");
+  const stdio = Array.from({ length: 301 }, (_, fd) =>
+    [50, 100, 300].includes(fd) ? secret : "ignore",
+  );
+  const command = ["-c", limited, process.execPath, code];
+  const said = execFileSync("sh", command, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit", ...stdio.slice(3)],
+  });
+  // The lowest one is /dev/null there.
+  const gone = ["[Errno 9] Bad file descriptor\n", "EBADF\n"];
+  const isDevice = expect.stringMatching(/st_mode=8630|isCharacterDevice|rdev: 259/);
+  expect(JSON.parse(said)).toEqual([gone[0], isDevice, ...gone, ...gone]);
+  closeSync(secret);
 });

@@ -143,18 +143,43 @@ async function notSpawned(child: ChildProcess): Promise<never> {
  * @param files gets the descriptor of /dev/null
  */
 function coverInherited(files: number[]): ("ignore" | number)[] {
-  const inherited = inheritedDescriptors().filter((one) => one > 6);
-  if (inherited.length === 0) return [];
+  const inherited = inheritedDescriptors();
+  const limit = inherited.length === 0 ? 0 : mostCovered();
+  const covered = inherited.filter((one) => one < limit);
+  if (covered.length === 0) return [];
   const nothing = openSync("/dev/null", "r");
   files.push(nothing);
-  const length = Math.max(...inherited) - 6;
-  return Array.from({ length }, (_, at) => (inherited.includes(at + 7) ? nothing : "ignore"));
+  const length = Math.max(...covered) - 6;
+  return Array.from({ length }, (_, at) => (covered.includes(at + 7) ? nothing : "ignore"));
 }
 
-/** Reads O_CLOEXEC, octal 02000000, from /proc. Other systems than Linux do not show it. */
+/**
+ * Returns the inherited descriptors that a child still has, for its own first step to close: no
+ * other one can take the place of one at or above the limit of descriptors.
+ */
+export function uncoveredDescriptors(): number[] {
+  const inherited = inheritedDescriptors();
+  const limit = inherited.length === 0 ? 0 : mostCovered();
+  return inherited.filter((one) => one >= limit);
+}
+
+/** So many below the limit are for the descriptors that a start makes above the covered ones. */
+const spareDescriptors = 64;
+
+function mostCovered(): number {
+  const limits = readFileSync("/proc/self/limits", "utf8");
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
+  return limit - spareDescriptors;
+}
+
+/**
+ * Returns those from 7 on. Reads O_CLOEXEC, octal 02000000, from /proc. Other systems than Linux do
+ * not show it.
+ */
 function inheritedDescriptors(): number[] {
   if (!existsSync("/proc/self/fdinfo")) return [];
   return readdirSync("/proc/self/fdinfo").flatMap((name) => {
+    if (Number(name) < 7) return [];
     try {
       const info = readFileSync(`/proc/self/fdinfo/${name}`, "utf8");
       const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? "0", 8);

@@ -76,7 +76,8 @@ export interface Program {
   /**
    * Lines of a Python test, which run behind the program and in a process of their own: names of
    * the program stand for objects in its process, and the comparisons are out of the program's
-   * reach. They run also where what stands behind `if __name__ == "__main__":` fails. Not together with `functionName`.
+   * reach. They run also where what stands behind `if __name__ == "__main__":` fails. Not together
+   * with `functionName`.
    */
   readonly test?: string | undefined;
   /** Ends the run when it is aborted. */

@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { SandboxResourceError, SandboxUnavailableError } from "../errors.ts";
+import { uncoveredDescriptors } from "./confined-child.ts";
 import { fileView } from "./isolation/file-view.ts";
 import type { ViewEntry } from "./isolation/file-view.ts";
 import type { Isolation, Places } from "./isolation/isolation.ts";
@@ -153,7 +154,7 @@ export class Runtimes {
     ];
     return {
       files: {
-        "guard.cjs": javascriptGuard,
+        "guard.cjs": javascriptGuard(inheritedByNode()),
         "caller.mjs": javascriptCaller,
         "program.js": program,
         "launcher.py": pythonLauncher,
@@ -217,6 +218,17 @@ async function findPython(): Promise<Python> {
     const problem = "there is no python3 that runs";
     if (isPassing(cause)) throw new SandboxResourceError(problem, { cause });
     throw new SandboxUnavailableError("python", problem, { cause });
+  }
+}
+
+/** Returns the descriptors that Node is to close before the program. */
+function inheritedByNode(): readonly number[] {
+  try {
+    return uncoveredDescriptors();
+  } catch (cause) {
+    const problem = "the descriptors of this process cannot be listed";
+    if (isPassing(cause)) throw new SandboxResourceError(problem, { cause });
+    throw new SandboxUnavailableError("javascript", problem, { cause });
   }
 }
 

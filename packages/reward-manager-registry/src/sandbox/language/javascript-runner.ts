@@ -6,13 +6,18 @@
  */
 
 /**
- * Loads before the program. It reports "ready" (confined-child.ts), and closes the channel of a
- * function's value if none is called. Node writes to pipes asynchronously, and `process.exit()` and
- * uncaught errors drop what waits, so the outputs become blocking.
+ * Returns what loads before the program. It reports "ready" (confined-child.ts), and closes the
+ * channel of a function's value if none is called, and what was inherited. Node writes to pipes
+ * asynchronously, and `process.exit()` and uncaught errors drop what waits, so the outputs become
+ * blocking.
  */
-export const javascriptGuard: string = `"use strict";
+export function javascriptGuard(inherited: readonly number[]): string {
+  return `"use strict";
 {
   const { closeSync, writeSync } = require("node:fs");
+  for (const descriptor of ${JSON.stringify(inherited)}) {
+    try { closeSync(descriptor); } catch { /* An isolation closed it. */ }
+  }
   writeSync(5, "ready");
   closeSync(5);
   if (!process.argv[1].endsWith("caller.mjs")) closeSync(3);
@@ -37,6 +42,7 @@ hide(process, "getBuiltinModule", (name) => {
 for (const name of ["kill", "_kill"]) hide(process, name, () => { throw denied("process.kill"); });
 for (const name of ["fetch", "WebSocket", "EventSource"]) hide(globalThis, name, undefined);
 `;
+}
 
 /**
  * Calls the function that the program's end (`callable`) names, with arguments from standard input

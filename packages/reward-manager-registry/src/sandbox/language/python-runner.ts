@@ -99,8 +99,12 @@ def compiled():
 
 
 def begun():
-    # What our own process inherited from its parent, and what the walls were put up with.
-    os.closerange(6, 256)
+    # What our own process inherited from its parent, and what the walls were put up with. Some may be above our limit.
+    try:
+        highest = max(map(int, os.listdir("/proc/self/fd")))
+    except OSError:
+        highest = 0
+    os.closerange(6, max(256, highest + 1))
     with open(os.path.join(CODE, "confinement.json"), encoding="utf-8") as file:
         confine_by_kernel(json.load(file))
     confine()
