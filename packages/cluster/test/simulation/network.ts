@@ -36,6 +36,9 @@ export type HostListener = "open" | "refused" | "reset" | "silent" | "mute";
 /** When a system asks again that gets no answer, after the beginning. */
 const againMs = [1000, 3000, 7000];
 
+/** For so long a system sends again what got no answer (Linux: net.ipv4.tcp_retries2). */
+const resendingMs = 15 * 60_000;
+
 export interface Weather {
   /** Of one way, in ms. */
   readonly latencyMs: readonly [number, number];
@@ -333,12 +336,22 @@ export class Connection {
       end.isSilent = isSilent;
       end.destroy();
       const other = this.#other(end);
-      // The systems of both machines probe what nothing comes over.
       if (isSilent && other !== undefined) {
         this.#wayFrom(other).isLost = true;
-        this.#network.world.after(15_000, () => this.#fail(other, "ETIMEDOUT"), undefined);
+        this.#unanswered(other);
       }
     }
+  }
+
+  /** The systems of both machines probe what nothing comes over, and send again what got no answer. */
+  #unanswered(end: SimulatedSocket): void {
+    const { world } = this.#network;
+    const over = (): void => this.#fail(end, "ETIMEDOUT");
+    const probed = (): void => {
+      if (this.#wayFrom(end).queue.length === 0) return over();
+      world.after(resendingMs, over, undefined);
+    };
+    world.after(15_000, probed, undefined);
   }
 
   #fail(end: SimulatedSocket | undefined, code: string): void {
