@@ -162,7 +162,7 @@ describe("errors", () => {
     ["an object that has no text", Object.create(null), "[Object: null prototype] {}"],
   ])("with a message that is %s bring its text", (_what, message, text) => {
     const error = Object.assign(new Error(), { message });
-    for (const sent of [back, thrownBack]) expect(sent(error as Error).message).toBe(text);
+    for (const sent of [back, thrownBack]) expect(sent(error).message).toBe(text);
   });
 });
 
