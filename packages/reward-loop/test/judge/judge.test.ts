@@ -23,10 +23,11 @@ import type {
   JudgeSchema,
   OpenAIClient,
 } from "@rayling/reward-loop/judge";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as zod3 } from "zod/v3";
+import { failures } from "../../src/client/announced.ts";
 import { classOf } from "../../src/faults/failure-class.ts";
 import { failureOf } from "../../src/faults/thrown.ts";
 
@@ -273,8 +274,16 @@ describe("a verdict", () => {
   });
 
   test("that never fits is the judge's failure, and is paid for", async () => {
+    const heard: unknown[] = [];
+    const hear = (one: unknown): void => void heard.push(one);
+    failures.subscribe(hear);
+    onTestFinished(() => {
+      failures.unsubscribe(hear);
+    });
     const error = await thrownBy(judgeOf(saying("no", "no", "no"))(values));
     expect(error).toBeInstanceOf(JudgeAnswerError);
+    // Known to a loop whose time may be over before the last answer.
+    expect(heard).toEqual([expect.any(JudgeAnswerError), expect.any(JudgeAnswerError)]);
     const failure = failureOf(error);
     expect(failure).toMatchObject({
       errorCode: "MALFORMED_ANSWER",
