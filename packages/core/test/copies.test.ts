@@ -113,10 +113,10 @@ describe("who looks for a copy", () => {
   } {
     const asked = new Map<string, Pending>();
     let timeOut: (() => void) | undefined;
-    const timer = vi.spyOn(timers, "setTimeout").mockImplementation(((end: () => void) => {
+    const timer = vi.spyOn(timers, "setTimeout").mockImplementation((end: () => void) => {
       timeOut = end;
       return setTimeout(() => undefined, 0);
-    }) as typeof setTimeout);
+    });
     const result = CopySearch.run({
       with: async (peerId) => {
         if (peerId === "gone") throw new Error("it is gone");

@@ -7,7 +7,7 @@
  * alone: the refs would be kept alive otherwise.
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
-import { ObjectEntry } from "../../store/object-entry.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
 import { partsOf, type Remains, remainsOf, valueOf, WeakPart } from "../../store/value-parts.ts";
 
 /** A value, by what keeps none of its memory. */

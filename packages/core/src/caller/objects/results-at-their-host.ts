@@ -121,7 +121,7 @@ export class Located implements Away {
   async #bring(entry: ObjectEntry): Promise<void> {
     const object = this.#object === undefined ? undefined : entryOf(this.#object);
     let found = await settled(entryOf(this.kept));
-    while (object === undefined && found?.value === undefined && (await this.#movedTo(entry))) {
+    while (found?.value === undefined && (await this.#movedTo(entry))) {
       found = await settled(entryOf(this.kept));
     }
     if (found === undefined) {
@@ -144,6 +144,8 @@ export class Located implements Away {
 
   /** Looks for a copy, and takes it as the place of the value. Returns whether there is one. */
   async #movedTo(entry: ObjectEntry): Promise<boolean> {
+    // A borrower asks the owner, who knows of all that may have one.
+    if (this.#object !== undefined) return false;
     this.#holders.delete(entryOf(this.kept).owner);
     if (this.#holders.size === 0) return false;
     const { ofRemakable, ofOthers } = copyTimeoutMs;
