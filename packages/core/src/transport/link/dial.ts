@@ -12,15 +12,14 @@ import { type Address, cutOff, type Hello } from "../address.ts";
 import type { Channel } from "../channel.ts";
 import { TimeLimit } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-goodbye.ts";
-import { type Connected, connectTo, type PeerOptions } from "../connect/connect.ts";
+import { connectTo, type PeerOptions } from "../connect/connect.ts";
 import { answerTimes, type Attempts, type Busy, firstOf } from "../connect/first-connection.ts";
 import { TurnedAwayError } from "../connect/handshake.ts";
 import { isLookingUp } from "../connect/name-lookup.ts";
-import { DialledHeartbeat } from "./dialled-heartbeat.ts";
-import { endSilence } from "./heartbeat.ts";
+import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { Link, standardTimes } from "./link.ts";
-import { isFinal, LinkRefused, type Redial, type Resumed } from "./redialler.ts";
-import { PeerLostError } from "../connect/peer-probe.ts";
+import { isFinal, LinkRefused, type Redial } from "./redialler.ts";
+import { PeerLostError, watchMachine } from "../connect/peer-probe.ts";
 
 export interface DialOptions extends PeerOptions {
   /**
@@ -49,22 +48,26 @@ export async function dialLink(
   hello: Hello,
   options: DialOptions,
 ): Promise<Link> {
-  const ways = waysTo(async () => address, { ...hello, linkId: newId("way") }, options);
+  const linkId = newId("way");
+  const redial = wires(async () => address, { ...hello, linkId }, options);
   const gone = new AbortController();
   // A peer that is gone has nothing to say; a failed explanation says nothing.
   options.explain().then(
     () => gone.abort(),
     () => undefined,
   );
-  const attempt = (onReached: () => void): Promise<Resumed> =>
-    ways.redial(0, onReached, gone.signal);
-  const first = await insist(attempt, options, gone.signal).catch((error: unknown) => {
-    ways.heartbeat.end();
-    throw error;
-  });
-  const link = linkBy(ways, options);
+  const first = await insist(
+    (onReached) => redial(0, onReached, gone.signal),
+    options,
+    gone.signal,
+  );
+  const link = linkBy(redial, options);
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
+  void holdHeartbeat(
+    link,
+    heartbeatWay(async () => address, hello, linkId, options),
+  );
   return link;
 }
 
@@ -86,19 +89,26 @@ export function dialLater(
   hello: Hello,
   options: DialOptions,
 ): Link {
-  const link = linkBy(waysTo(address, { ...hello, linkId: newId("way") }, options), options);
+  const linkId = newId("way");
+  const redial = wires(address, { ...hello, linkId }, options);
+  const link = linkBy(redial, options);
   link.connection.begin();
+  void holdHeartbeat(link, heartbeatWay(address, hello, linkId, options));
   return link;
 }
 
 function linkBy(
-  ways: Ways,
+  redial: Redial,
   { peerId: peer, explain, whenExplainable, network, onCut }: DialOptions,
 ): Link {
-  const own = onCut && { onCut };
-  const link = new Link({ peer, explain, whenExplainable, ...ways, ...own, ...network });
-  void endSilence(link, ways.heartbeat);
-  return link;
+  return new Link({
+    peer,
+    explain,
+    whenExplainable,
+    redial,
+    ...(onCut && { onCut }),
+    ...network,
+  });
 }
 
 /**
@@ -147,6 +157,35 @@ async function insist<T>(
   }
 }
 
+/** Returns the functions that make and judge a link's heartbeat. */
+function heartbeatWay(
+  address: () => Promise<Address>,
+  { peerId }: Hello,
+  linkId: string,
+  options: DialOptions,
+): HeartbeatWay {
+  const hello = { peerId, heartbeatOf: linkId };
+  const quiet = { ...options, explain: async () => cutOff };
+  return {
+    dial: async (signal) => {
+      const place = await address();
+      const { channel, welcome } = await firstOf(
+        attemptsAt(place, hello, quiet),
+        busyWith(options, () => undefined),
+        signal,
+      );
+      if (welcome["isUnknown"] !== true) return channel;
+      channel.close(cutOff);
+      // The link's next connection gets this error, too, and ends the link.
+      throw new PeerLostError(`${options.peerId} has ended the connection`);
+    },
+    // The link may soon need it for a goodbye.
+    isWantedAtOnce: options.endsWithProcess === true,
+    watch: (onLost) => watchMachine(address, onLost),
+    isLoss: (error) => error instanceof PeerLostError,
+  };
+}
+
 function attemptsAt(
   address: Address,
   hello: Readonly<Record<string, unknown>>,
@@ -169,61 +208,28 @@ function busyWith({ mayBeBusy, network }: DialOptions, onReached: () => void): B
   return { onReached, times: answerTimes(reconnectTimeoutMs) };
 }
 
-/** The listener has no heartbeat of the link: the dialler's has lost its other end. */
-class UnheldError extends TurnedAwayError {}
-
-/** The makers of one link's connections. */
-interface Ways {
-  readonly redial: Redial;
-  readonly heartbeat: DialledHeartbeat;
-}
-
-/**
- * Makes the connections of one link, one after the other, and its heartbeat before them: without it
- * the listener would not notice that the network is gone.
- */
-function waysTo(
+/** Makes the connections of one link, one after the other. */
+function wires(
   address: () => Promise<Address>,
   hello: Hello & { readonly linkId: string },
   options: DialOptions,
-): Ways {
-  const { peerId } = options;
-  const quiet = { ...options, explain: async () => cutOff };
+): Redial {
   let isNew = true;
-  const connected = async (said: Said, onReached: () => void, over: AbortSignal): Made => {
-    const busy = busyWith(options, onReached);
-    const made = await firstOf(attemptsAt(await address(), said, quiet), busy, over);
-    if (made.welcome["isUnknown"] !== true) return made;
-    made.channel.close(cutOff);
-    throw new LinkRefused(`${peerId} has ended the connection`);
-  };
-  const heartbeat = new DialledHeartbeat({
-    dial: async (onReached, over) => {
-      const said = { peerId: hello.peerId, heartbeatOf: hello.linkId, isNew };
-      return (await connected(said, onReached, over)).channel;
-    },
-    isLoss: (error) => error instanceof PeerLostError || error instanceof LinkRefused,
-  });
-  const attempt: Redial = async (received, onReached, over) => {
-    await heartbeat.need(onReached, over);
+  return async (received, onReached, over) => {
+    const quiet = { ...options, explain: async () => cutOff };
     const said = { ...hello, ...(isNew ? {} : { received }) };
-    const { channel, welcome } = await connected(said, onReached, over);
-    if (welcome["isUnheld"] === true) {
+    const place = await address();
+    const { channel, welcome } = await firstOf(
+      attemptsAt(place, said, quiet),
+      busyWith(options, onReached),
+      over,
+    );
+    if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
-      throw new UnheldError(`${peerId} has lost the connection beside this one`);
+      throw new LinkRefused(`${options.peerId} has ended the connection`);
     }
     isNew = false;
     const has = welcome["received"];
     return { wire: channel, received: typeof has === "number" ? has : 0 };
   };
-  const redial: Redial = (...args) =>
-    attempt(...args).catch((error: unknown) => {
-      if (!(error instanceof UnheldError)) throw error;
-      heartbeat.refused();
-      return attempt(...args);
-    });
-  return { redial, heartbeat };
 }
-
-type Said = Readonly<Record<string, unknown>>;
-type Made = Promise<Connected>;

@@ -11,7 +11,6 @@ import type { Batch } from "../../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
 import { maxUnreadBytes } from "../socket/socket.ts";
-import type { DialledHeartbeat } from "./dialled-heartbeat.ts";
 import { LinkConnection, replaced } from "./link-connection.ts";
 import { readWord } from "./link-words.ts";
 import { PeerEnd } from "./peer-end.ts";
@@ -38,8 +37,6 @@ export interface LinkOptions extends LinkTimes {
   readonly whenExplainable?: (() => Promise<unknown>) | undefined;
   /** Makes new connections. The dialled side has none: it waits. */
   readonly redial?: Redial;
-  /** The heartbeat that the dialling side makes beside its connections. */
-  readonly heartbeat?: DialledHeartbeat;
   /** Called when the connection is cut without a reason. */
   readonly onCut?: () => void;
   /**
@@ -69,7 +66,7 @@ export class Link implements Channel {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
     this.closed = promise;
     this.#resolveClosed = resolve;
-    const { peer, onCut, redial, heartbeat } = options;
+    const { peer, onCut, redial } = options;
     const {
       reconnectTimeoutMs = standardTimes.reconnectTimeoutMs,
       explainMs = standardTimes.explainMs,
@@ -79,7 +76,6 @@ export class Link implements Channel {
     this.connection = new LinkConnection({
       peer,
       redial,
-      heartbeat,
       reconnectTimeoutMs,
       goodbyeMs: explainMs,
       goesOn: () => this.isOpen,
