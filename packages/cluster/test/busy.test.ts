@@ -209,7 +209,7 @@ describe.concurrent("a host that computes", () => {
       await hold();
       link.send({ bytes: Uint8Array.of(1), buffers: [] });
       await fill(ways.tcp, context);
-      // Longer than its heartbeat is waited for, which cannot be made.
+      // Longer than another heartbeat is waited for, which cannot be made.
       for (let times = 0; times < 2; times++) {
         await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
       }

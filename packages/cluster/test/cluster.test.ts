@@ -837,7 +837,7 @@ describe("an agent", () => {
       { peerId: "driver-x", wayId },
       {
         peerId: "the agent",
-        explain: async () => ({ kind: "shutdown", message: "nobody explains" }),
+        explain: () => new Promise(() => undefined),
         network: { explainMs: 0 },
       },
     );

@@ -13,7 +13,6 @@ import { provesLoss } from "../src/transport/connect/peer-probe.ts";
 import { firstOf } from "../src/transport/connect/first-connection.ts";
 import { isLookingUp, joinedLookup } from "../src/transport/connect/name-lookup.ts";
 import { introduce } from "../src/transport/connect/handshake.ts";
-import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbeat.ts";
 import type { Link } from "../src/transport/link/link.ts";
 import { SocketChannel } from "../src/transport/socket/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
@@ -80,12 +79,6 @@ async function pair({
   return { left, right, way, port };
 }
 
-/** A heartbeat that is made by the test. */
-const unwatched: Omit<HeartbeatWay, "dial"> = {
-  watch: () => ({ isOver: false, end: () => undefined }),
-  isLoss: () => false,
-};
-
 /** Says those words to the listener, over a connection that nobody looks after. */
 async function introduced(
   port: number,
@@ -101,7 +94,7 @@ async function introduced(
   return Object.assign(channel, { welcome });
 }
 
-/** The listener's link to somebody who says nothing unless the test does, just cut; its time is the test's. */
+/** The listener's link to somebody who says nothing unless the test does, just cut, and its heartbeat, too; its time is the test's. */
 async function cutByTest() {
   const accepted = Promise.withResolvers<Channel>();
   const listener = await listen({
@@ -111,6 +104,7 @@ async function cutByTest() {
     network: { reconnectTimeoutMs: 1000, explainMs: 10 },
   });
   const { port } = listener.address as AddressInfo;
+  const beside = await introduced(port, { heartbeatOf: "way-1", isNew: true });
   const wire = await introduced(port, { linkId: "way-1" });
   const link = (await accepted.promise) as Link;
   ends.push(
@@ -128,9 +122,10 @@ async function cutByTest() {
     clock.mockRestore();
     vi.useRealTimers();
   });
-  wire.close(died);
-  // The listener hears of it over the socket, whose time is not the test's.
-  while (link.connection.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
+  for (const one of [wire, beside]) one.close(died);
+  // The listener hears of it over the sockets, whose time is not the test's.
+  while (link.connection.cuts === 0 || link.connection.isHeldBeside)
+    await new Promise((resolve) => setImmediate(resolve));
   const tick = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   return { port, link, tick };
 }
@@ -560,62 +555,54 @@ describe("a link", () => {
     });
   });
 
-  test("whose heartbeat breaks goes on over another connection", async () => {
-    const { left, right, port } = await pair();
+  test("whose heartbeat breaks goes on over another connection, on both sides", async () => {
+    const { left, right, way } = await pair();
     left.onMessage(() => undefined);
     const arrived = new Promise<number>((resolve) => {
       right.onMessage((batch) => resolve(numberOf(batch)));
     });
-    // One that the test can break; the link has its own as well.
-    const heartbeat = Promise.withResolvers<SocketChannel>();
-    void holdHeartbeat(left, {
-      ...unwatched,
-      dial: () => {
-        heartbeat.resolve(introduced(port, { linkId: "way-1" }));
-        return heartbeat.promise;
-      },
-    });
-    (await heartbeat.promise).close(died);
-    await expect.poll(() => left.connection.cuts).toBe(1);
+    // The first one that was made.
+    way.cutOldest();
+    await expect.poll(() => [left.connection.cuts, right.connection.cuts]).toEqual([1, 1]);
     left.send(numbered(7));
     expect(await arrived).toBe(7);
+    // Again a heartbeat first.
+    expect(way.connections).toBe(4);
   });
 
-  test("whose heartbeat cannot be made keeps its connection, and gives it up where that proves that nobody is there", async () => {
-    const { left } = await pair();
-    left.onMessage(() => undefined);
-    let count = 0;
-    const cutsBefore: number[] = [];
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    ends.push(() => vi.useRealTimers());
-    void holdHeartbeat(left, {
-      watch: unwatched.watch,
-      dial: async () => {
-        cutsBefore.push(left.connection.cuts);
-        throw new Error("it is busy, or gone");
-      },
-      isLoss: () => (count += 1) === 2,
+  test("sends nothing, and is not known where it was dialled, before its heartbeat is there", async () => {
+    const accepted = vi.fn<() => void>();
+    const listener = await listen({
+      address: { place: { host: "127.0.0.1", port: 0 }, token },
+      explain: never,
+      onChannel: accepted,
     });
-    // The heartbeat is tried after its first pause, and again after a longer one.
-    for (let seconds = 0; seconds < 10 && left.connection.cuts === 0; seconds++) {
-      await vi.advanceTimersByTimeAsync(1000);
-    }
-    expect(left.connection.cuts).toBe(1);
-    expect(cutsBefore.slice(0, 2)).toEqual([0, 0]);
+    ends.push(() => listener.close());
+    const { port } = listener.address as AddressInfo;
+    const early = await introduced(port, { linkId: "way-1" });
+    expect(early.welcome).toEqual({ isUnheld: true });
+    await early.closed;
+    const heartbeat = await introduced(port, { heartbeatOf: "way-1", isNew: true });
+    expect([heartbeat.welcome, accepted.mock.calls]).toEqual([{}, []]);
+    const wire = await introduced(port, { linkId: "way-1" });
+    expect(wire.welcome).toEqual({});
+    expect(accepted).toHaveBeenCalledOnce();
+    heartbeat.close(died);
+    await wire.closed;
+    const late = await introduced(port, { linkId: "way-1", received: 0 });
+    expect(late.welcome).toEqual({ isUnheld: true });
   });
 
-  test("gives its connection up when the other machine is lost before there is a heartbeat", async () => {
-    const { left } = await pair();
+  test("makes its heartbeat again that only the other side has lost", async () => {
+    const { left, right } = await pair();
     left.onMessage(() => undefined);
-    void holdHeartbeat(left, {
-      ...unwatched,
-      dial: () => new Promise(() => undefined),
-      watch: (onLost) => {
-        onLost();
-        return { isOver: true, end: () => undefined };
-      },
+    const arrived = new Promise<number>((resolve) => {
+      right.onMessage((batch) => resolve(numberOf(batch)));
     });
-    await expect.poll(() => left.connection.cuts).toBe(1);
+    right.connection.lostBeside();
+    left.send(numbered(7));
+    expect(await arrived).toBe(7);
+    expect(right.connection.isHeldBeside).toBe(true);
   });
 
   test("that is cut is waited for while its dialler has a heartbeat, which proves that it lives, and then as long as at first", async () => {
@@ -650,8 +637,8 @@ describe("a link", () => {
     const ofNothing = await introduced(port, { heartbeatOf: "way-1" });
     expect(ofNothing.welcome).toEqual({ isUnknown: true });
     await ofNothing.closed;
+    const heartbeat = await introduced(port, { heartbeatOf: "way-1", isNew: true });
     const wire = await introduced(port, { linkId: "way-1" });
-    const heartbeat = await introduced(port, { heartbeatOf: "way-1" });
     heartbeat.send(numbered(0));
     await Promise.all([heartbeat.closed, wire.closed]);
   });

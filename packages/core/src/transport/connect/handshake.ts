@@ -22,7 +22,7 @@ import { unreadByPeer } from "../channel.ts";
 import type { SocketChannel } from "../socket/socket.ts";
 
 /** Increases with every change that two versions would not understand of each other. */
-export const protocolVersion = 10;
+export const protocolVersion = 11;
 
 /** Limits for frames before the peer is known. */
 export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };

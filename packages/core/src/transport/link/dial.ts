@@ -12,14 +12,15 @@ import { type Address, cutOff, type Hello } from "../address.ts";
 import type { Channel } from "../channel.ts";
 import { TimeLimit } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-goodbye.ts";
-import { connectTo, type PeerOptions } from "../connect/connect.ts";
+import { type Connected, connectTo, type PeerOptions } from "../connect/connect.ts";
 import { answerTimes, type Attempts, type Busy, firstOf } from "../connect/first-connection.ts";
 import { TurnedAwayError } from "../connect/handshake.ts";
 import { isLookingUp } from "../connect/name-lookup.ts";
-import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
+import { DialledHeartbeat } from "./dialled-heartbeat.ts";
+import { endSilence } from "./heartbeat.ts";
 import { Link, standardTimes } from "./link.ts";
-import { isFinal, LinkRefused, type Redial } from "./redialler.ts";
-import { PeerLostError, watchMachine } from "../connect/peer-probe.ts";
+import { isFinal, LinkRefused, type Redial, type Resumed } from "./redialler.ts";
+import { PeerLostError } from "../connect/peer-probe.ts";
 
 export interface DialOptions extends PeerOptions {
   /**
@@ -48,26 +49,22 @@ export async function dialLink(
   hello: Hello,
   options: DialOptions,
 ): Promise<Link> {
-  const linkId = newId("way");
-  const redial = wires(async () => address, { ...hello, linkId }, options);
+  const makers = makersOf(async () => address, { ...hello, linkId: newId("way") }, options);
   const gone = new AbortController();
   // A peer that is gone has nothing to say; a failed explanation says nothing.
   options.explain().then(
     () => gone.abort(),
     () => undefined,
   );
-  const first = await insist(
-    (onReached) => redial(0, onReached, gone.signal),
-    options,
-    gone.signal,
-  );
-  const link = linkBy(redial, options);
+  const attempt = (onReached: () => void): Promise<Resumed> =>
+    makers.redial(0, onReached, gone.signal);
+  const first = await insist(attempt, options, gone.signal).catch((error: unknown) => {
+    makers.heartbeat.end();
+    throw error;
+  });
+  const link = linkBy(makers, options);
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
-  void holdHeartbeat(
-    link,
-    heartbeatWay(async () => address, hello, linkId, options),
-  );
   return link;
 }
 
@@ -89,26 +86,19 @@ export function dialLater(
   hello: Hello,
   options: DialOptions,
 ): Link {
-  const linkId = newId("way");
-  const redial = wires(address, { ...hello, linkId }, options);
-  const link = linkBy(redial, options);
+  const link = linkBy(makersOf(address, { ...hello, linkId: newId("way") }, options), options);
   link.connection.begin();
-  void holdHeartbeat(link, heartbeatWay(address, hello, linkId, options));
   return link;
 }
 
 function linkBy(
-  redial: Redial,
+  makers: Makers,
   { peerId: peer, explain, whenExplainable, network, onCut }: DialOptions,
 ): Link {
-  return new Link({
-    peer,
-    explain,
-    whenExplainable,
-    redial,
-    ...(onCut && { onCut }),
-    ...network,
-  });
+  const own = onCut && { onCut };
+  const link = new Link({ peer, explain, whenExplainable, ...makers, ...own, ...network });
+  void endSilence(link, makers.heartbeat);
+  return link;
 }
 
 /**
@@ -157,35 +147,6 @@ async function insist<T>(
   }
 }
 
-/** Returns the functions that make and judge a link's heartbeat. */
-function heartbeatWay(
-  address: () => Promise<Address>,
-  { peerId }: Hello,
-  linkId: string,
-  options: DialOptions,
-): HeartbeatWay {
-  const hello = { peerId, heartbeatOf: linkId };
-  const quiet = { ...options, explain: async () => cutOff };
-  return {
-    dial: async (signal) => {
-      const place = await address();
-      const { channel, welcome } = await firstOf(
-        attemptsAt(place, hello, quiet),
-        busyWith(options, () => undefined),
-        signal,
-      );
-      if (welcome["isUnknown"] !== true) return channel;
-      channel.close(cutOff);
-      // The link's next connection gets this error, too, and ends the link.
-      throw new PeerLostError(`${options.peerId} has ended the connection`);
-    },
-    // The link may soon need it for a goodbye.
-    isWantedAtOnce: options.endsWithProcess === true,
-    watch: (onLost) => watchMachine(address, onLost),
-    isLoss: (error) => error instanceof PeerLostError,
-  };
-}
-
 function attemptsAt(
   address: Address,
   hello: Readonly<Record<string, unknown>>,
@@ -208,28 +169,61 @@ function busyWith({ mayBeBusy, network }: DialOptions, onReached: () => void): B
   return { onReached, times: answerTimes(reconnectTimeoutMs) };
 }
 
-/** Makes the connections of one link, one after the other. */
-function wires(
+/** The listener has no heartbeat of the link: the dialler's has lost its other end. */
+class UnheldError extends TurnedAwayError {}
+
+/** The makers of one link's connections. */
+interface Makers {
+  readonly redial: Redial;
+  readonly heartbeat: DialledHeartbeat;
+}
+
+/**
+ * Makes the connections of one link, one after the other, and its heartbeat before them: without it
+ * the listener would not notice that the network is gone.
+ */
+function makersOf(
   address: () => Promise<Address>,
   hello: Hello & { readonly linkId: string },
   options: DialOptions,
-): Redial {
+): Makers {
+  const { peerId } = options;
+  const quiet = { ...options, explain: async () => cutOff };
   let isNew = true;
-  return async (received, onReached, over) => {
-    const quiet = { ...options, explain: async () => cutOff };
+  const connected = async (said: Said, onReached: () => void, over: AbortSignal): Made => {
+    const busy = busyWith(options, onReached);
+    const made = await firstOf(attemptsAt(await address(), said, quiet), busy, over);
+    if (made.welcome["isUnknown"] !== true) return made;
+    made.channel.close(cutOff);
+    throw new LinkRefused(`${peerId} has ended the connection`);
+  };
+  const heartbeat = new DialledHeartbeat({
+    dial: async (onReached, over) => {
+      const said = { peerId: hello.peerId, heartbeatOf: hello.linkId, isNew };
+      return (await connected(said, onReached, over)).channel;
+    },
+    isLoss: (error) => error instanceof PeerLostError || error instanceof LinkRefused,
+  });
+  const attempt: Redial = async (received, onReached, over) => {
+    await heartbeat.need(onReached, over);
     const said = { ...hello, ...(isNew ? {} : { received }) };
-    const place = await address();
-    const { channel, welcome } = await firstOf(
-      attemptsAt(place, said, quiet),
-      busyWith(options, onReached),
-      over,
-    );
-    if (welcome["isUnknown"] === true) {
+    const { channel, welcome } = await connected(said, onReached, over);
+    if (welcome["isUnheld"] === true) {
       channel.close(cutOff);
-      throw new LinkRefused(`${options.peerId} has ended the connection`);
+      throw new UnheldError(`${peerId} has lost the connection beside this one`);
     }
     isNew = false;
     const has = welcome["received"];
     return { wire: channel, received: typeof has === "number" ? has : 0 };
   };
+  const redial: Redial = (...args) =>
+    attempt(...args).catch((error: unknown) => {
+      if (!(error instanceof UnheldError)) throw error;
+      heartbeat.refused();
+      return attempt(...args);
+    });
+  return { redial, heartbeat };
 }
+
+type Said = Readonly<Record<string, unknown>>;
+type Made = Promise<Connected>;

@@ -6,9 +6,10 @@
  * machines probe it (TCP keep-alive), whatever their threads do: a host that computes for minutes
  * stays alive. The system probes the link's own connection only while nothing is under way on it;
  * data sent into a broken one is retransmitted for a quarter of an hour before an error appears.
- * When the heartbeat breaks, the link drops its connection and goes on over another one if it can;
- * that the other machine is lost is decided there (link-connection).
- * A heartbeat that cannot be made proves nothing: the backlog of a busy host may be full.
+ * So no data goes over a link before its heartbeat is there: the dialler makes it first, and the
+ * listener takes no connection of a link without one. When the heartbeat breaks, the link drops its
+ * connection and goes on over another one if it can; that the other machine is lost is decided
+ * there (link-connection).
  *
  * A middlebox between the machines may accept connections, answer all probes, and forward nothing.
  * So the dialling side asks for a word after a silence. When none comes, it makes another
@@ -19,34 +20,11 @@
  * An ending process may send one word over the heartbeat: goodbye (Link.sayGoodbyeNow).
  */
 import { clockMs } from "../../shared/clock.ts";
-import type { DeathCause } from "../../shared/errors.ts";
+import { type DialledHeartbeat, hearNothing, over, replaced } from "./dialled-heartbeat.ts";
 import type { Link } from "./link.ts";
 import { longestSilenceMs } from "./link-connection.ts";
-import type { Watch } from "../connect/peer-probe.ts";
 import type { SocketChannel } from "../socket/socket.ts";
 import { timers } from "../../shared/machine/timers.ts";
-
-/**
- * Pauses before the first heartbeat, so that short links have none, and before a broken one is made
- * again; in ms.
- */
-const pauseMs = { first: 1000, again: 5000, doubt: 500 };
-
-export interface HeartbeatWay {
-  /** Watches the other machine, without contact to the process there, until the watch ends. */
-  readonly watch: (onLost: () => void) => Watch;
-  /**
-   * Makes the heartbeat, without a time limit. Rejects when it cannot be made, or `signal` aborts.
-   */
-  readonly dial: (signal: AbortSignal) => Promise<SocketChannel>;
-  /** Whether the first heartbeat is made at once, however short the link may be. */
-  readonly isWantedAtOnce?: boolean;
-  /**
-   * Whether an error proves that the peer is gone or unreachable. Other errors may mean that it has
-   * no room or no time for the heartbeat.
-   */
-  readonly isLoss: (error: unknown) => boolean;
-}
 
 /**
  * The silence before a question, and before its answer is overdue: a fraction of the longest cut,
@@ -54,65 +32,14 @@ export interface HeartbeatWay {
  */
 const silence = { part: 1 / 6, mostMs: 5000, leastMs: 250 };
 
-/** Runs the dialling side until the link is closed. Does not keep the process alive. */
-export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void> {
-  const ended = new AbortController();
-  let heartbeat: SocketChannel | undefined;
-  let watch: Watch | undefined;
-  const hold = (made: SocketChannel): void => {
-    const last = heartbeat;
-    heartbeat = made;
-    link.connection.heartbeat = made;
-    hearNothing(made);
-    last?.close(replaced);
-    if (!link.isOpen) made.close(over);
-  };
-  void link.closed.then(() => {
-    ended.abort();
-    watch?.end();
-    heartbeat?.close(over);
-  });
-  void endSilence(link, ended.signal, way, hold);
-  for (
-    let ms = way.isWantedAtOnce === true ? 0 : pauseMs.first;
-    !ended.signal.aborted;
-    ms = pauseMs.again
-  ) {
-    // The watch covers the time until there is a heartbeat, even while a busy host takes long to
-    // answer.
-    if (ms > 0 && watch?.isOver !== false) watch = way.watch(() => link.connection.cut());
-    if (ms > 0 && !(await passed(ms, ended.signal))) return;
-    if (heartbeat === undefined) {
-      try {
-        hold(await way.dial(ended.signal));
-      } catch (error) {
-        if (way.isLoss(error)) link.connection.cut();
-        continue;
-      }
-    }
-    watch?.end();
-    await lastOf(() => heartbeat);
-    heartbeat = undefined;
-    link.connection.heartbeat = undefined;
-    link.connection.cut();
-  }
-}
-
-/** Resolves when the current heartbeat has ended and none replaced it. */
-async function lastOf(current: () => SocketChannel | undefined): Promise<void> {
-  for (let last: SocketChannel | undefined; last !== current();) {
-    last = current();
-    await last?.closed;
-  }
-}
-
-/** Cuts a connection of the link that has gone silent, until the link is closed. */
-async function endSilence(
-  link: Link,
-  ended: AbortSignal,
-  way: HeartbeatWay,
-  hold: (heartbeat: SocketChannel) => void,
-): Promise<void> {
+/**
+ * Runs the dialling side until the link is closed: cuts a connection of the link that has gone
+ * silent. Does not keep the process alive.
+ */
+export async function endSilence(link: Link, heartbeat: DialledHeartbeat): Promise<void> {
+  const ending = new AbortController();
+  void link.closed.then(() => ending.abort());
+  const ended = ending.signal;
   const quietMs = Math.max(
     silence.leastMs,
     Math.min(silence.mostMs, link.connection.reconnectTimeoutMs * silence.part),
@@ -134,23 +61,29 @@ async function endSilence(
     if (!(await passed(quietMs, ended))) return;
     while (isSilent() && !ended.aborted) {
       try {
-        hold(await way.dial(ended));
+        await heartbeat.replace(ended);
         // A peer that answered here may be about to answer over the link, too.
         if (!(await passed(Math.min(quietMs, graceMs), ended))) return;
         if (isSilent()) link.connection.cut();
       } catch (error) {
-        if (way.isLoss(error) && isSilent()) link.connection.cut();
-        if (!(await passed(Math.min(quietMs, pauseMs.doubt), ended))) return;
+        if (heartbeat.isLoss(error) && isSilent()) {
+          heartbeat.drop();
+          link.connection.cut();
+        }
+        if (!(await passed(Math.min(quietMs, doubtMs), ended))) return;
       }
     }
   }
 }
 
+/** The longest pause before another heartbeat is tried, in ms. */
+const doubtMs = 500;
+
 /** Time for an answer over the link's own connection before that is dropped, in ms. */
 const graceMs = 100;
 
 /**
- * Runs the dialled side of a link, with or without a heartbeat: it drops a connection that is
+ * Runs the dialled side of a link, whatever its heartbeat says: it drops a connection that is
  * silent for very long.
  */
 export async function watchSilence(link: Link): Promise<void> {
@@ -173,15 +106,10 @@ export function watchHeartbeat(link: Link, heartbeat: SocketChannel): void {
   link.connection.heldBeside();
   void heartbeat.closed.then(() => {
     // The end of a replaced heartbeat says nothing.
-    if (heartbeats.get(link) === heartbeat) link.connection.lostBeside();
+    if (heartbeats.get(link) === heartbeat) link.connection.lostBeside(heartbeat.hasEnded);
   });
   heartbeat.onWord((word) => link.hearGoodbye(word));
   hearNothing(heartbeat);
-}
-
-/** Closes a heartbeat that receives a batch: nobody would read it. */
-function hearNothing(heartbeat: SocketChannel): void {
-  heartbeat.onMessage(() => heartbeat.close(talking));
 }
 
 /** The current heartbeat of each link. */
@@ -204,7 +132,3 @@ function passed(ms: number, signal: AbortSignal): Promise<boolean> {
     signal.addEventListener("abort", end, { once: true });
   });
 }
-
-const replaced: DeathCause = { kind: "unreachable", message: "another one took its place" };
-const talking: DeathCause = { kind: "unreachable", message: "it received data" };
-const over: DeathCause = { kind: "unreachable", message: "the connection ended" };

@@ -11,7 +11,9 @@ import { clockMs } from "../../shared/clock.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { TimeLimit } from "../deadline.ts";
 import type { SocketChannel } from "../socket/socket.ts";
+import { timers } from "../../shared/machine/timers.ts";
 import { Cuts } from "./cuts.ts";
+import type { DialledHeartbeat } from "./dialled-heartbeat.ts";
 import { askWord, goodbyeWord } from "./link-words.ts";
 import { type Redial, Redialler, type Resumed } from "./redialler.ts";
 
@@ -26,6 +28,8 @@ export interface LinkConnectionParts {
   readonly peer: string;
   /** Makes a connection; undefined at the side that was dialled. */
   readonly redial: Redial | undefined;
+  /** The heartbeat that this side makes; undefined at the side that was dialled. */
+  readonly heartbeat: DialledHeartbeat | undefined;
   /** The longest cut, in ms. */
   readonly reconnectTimeoutMs: number;
   /** The time for the last connection of a closed link, in ms. */
@@ -47,11 +51,6 @@ export interface LinkConnectionParts {
 }
 
 export class LinkConnection {
-  /**
-   * The heartbeat beside the link (transport/link/heartbeat.ts), on the side that dialled, while it
-   * exists.
-   */
-  heartbeat: SocketChannel | undefined;
   readonly #parts: LinkConnectionParts;
   /** The time budget of a cut: it runs while the link is cut and the peer is not reached. */
   readonly #timeLimit: TimeLimit;
@@ -59,7 +58,6 @@ export class LinkConnection {
   readonly #redialler: Redialler | undefined;
   #wire: SocketChannel | undefined;
   #attachedAt = 0;
-  /** Whether, on the dialled side, the peer holds a heartbeat beside the link. */
   #isHeldBeside = false;
   #isOpen = true;
   /** Whether the link was closed while it was cut. */
@@ -69,7 +67,10 @@ export class LinkConnection {
     this.#parts = parts;
     this.#cuts = new Cuts(parts.peer);
     this.#timeLimit = new TimeLimit(parts.reconnectTimeoutMs, () => this.#giveUpPeer());
-    const { redial } = parts;
+    const { redial, heartbeat } = parts;
+    // A proved heartbeat gives the whole time back, as a proved connection does.
+    const onProved = (): void => this.#timeLimit.renew();
+    heartbeat?.reportTo({ onProved, onLost: (hasEnded) => this.lostBeside(hasEnded) });
     if (redial === undefined) return;
     this.#redialler = new Redialler({
       redial,
@@ -88,12 +89,18 @@ export class LinkConnection {
         if (this.#isOpen) this.#timeLimit.run();
       },
       onRefused: (error) => parts.onLost(error.message, error, () => true),
+      onOver: () => heartbeat?.end(),
     });
   }
 
   /** The connection, possibly a dead one, if there is one. */
   get wire(): SocketChannel | undefined {
     return this.#wire;
+  }
+
+  /** Whether, on the dialled side, the peer holds a heartbeat beside the link. */
+  get isHeldBeside(): boolean {
+    return this.#isHeldBeside;
   }
 
   /** The number of cuts. */
@@ -133,6 +140,9 @@ export class LinkConnection {
     this.#attachedAt = clockMs();
     this.#redialler?.succeeded();
     void wire.closed.then((reason) => this.#ended(wire, reason));
+    const { heartbeat } = this.#parts;
+    // It may have broken since the connection was made.
+    if (heartbeat !== undefined) this.#cutUnheld(wire, false);
   }
 
   /** Drops a connection that is known to be dead; the link goes on over the next one. */
@@ -148,7 +158,7 @@ export class LinkConnection {
    */
   sayGoodbyeNow(until: number): void {
     const wire = this.#wire;
-    if (wire?.canWriteNow !== true) return this.heartbeat?.sendWord(goodbyeWord());
+    if (wire?.canWriteNow !== true) return this.#parts.heartbeat?.channel?.sendWord(goodbyeWord());
     // With unread data here, TCP would make the peer drop the goodbye.
     wire.poll();
     wire.sendWord(goodbyeWord());
@@ -164,11 +174,29 @@ export class LinkConnection {
     if (this.#wire === undefined) this.#renew();
   }
 
-  /** The heartbeat is gone, and the network that both used. */
-  lostBeside(): void {
-    this.#isHeldBeside = false;
+  /** The peer has proved who it is, over a connection that the link does not take. */
+  turnedAway(): void {
     if (this.#wire === undefined) this.#renew();
-    else this.cut();
+  }
+
+  /**
+   * The heartbeat is gone, and the network that both used; or the peer `hasEnded` it, as it is
+   * about to end the link, whose last data may still arrive.
+   */
+  lostBeside(hasEnded: boolean = false): void {
+    const wasHeld = this.#isHeldBeside;
+    this.#isHeldBeside = false;
+    if (this.#wire !== undefined) this.#cutUnheld(this.#wire, hasEnded);
+    else if (wasHeld) this.#renew();
+  }
+
+  /** Drops a connection without a heartbeat: when nothing more arrives, if there is last data. */
+  #cutUnheld(wire: SocketChannel, mayArrive: boolean): void {
+    const { heartbeat, silentMs } = this.#parts;
+    if (wire !== this.#wire || this.#isHeldBeside || heartbeat?.channel !== undefined) return;
+    if (!mayArrive) return wire.close(givenUp);
+    const look = (): void => this.#cutUnheld(wire, silentMs() < lastDataMs);
+    timers.setTimeout(look, lastDataMs).unref();
   }
 
   /** Says goodbye; a cut link dials once more for that, if the peer knows it. */
@@ -225,6 +253,9 @@ export class LinkConnection {
     return `${message}: ${failure.message.replace(`${peer} cannot be reached: `, "")}`;
   }
 }
+
+/** The time between two pieces of a peer's last data, in ms: TCP sends a lost one again earlier. */
+const lastDataMs = 1000;
 
 const givenUp: DeathCause = { kind: "unreachable", message: "the connection broke" };
 /** The cause of a connection that is not the link's any more. */

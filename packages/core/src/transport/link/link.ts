@@ -11,6 +11,7 @@ import type { Batch } from "../../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
 import { maxUnreadBytes } from "../socket/socket.ts";
+import type { DialledHeartbeat } from "./dialled-heartbeat.ts";
 import { LinkConnection, replaced } from "./link-connection.ts";
 import { readWord } from "./link-words.ts";
 import { PeerEnd } from "./peer-end.ts";
@@ -37,6 +38,8 @@ export interface LinkOptions extends LinkTimes {
   readonly whenExplainable?: (() => Promise<unknown>) | undefined;
   /** Makes new connections. The dialled side has none: it waits. */
   readonly redial?: Redial;
+  /** The heartbeat that the dialling side makes beside its connections. */
+  readonly heartbeat?: DialledHeartbeat;
   /** Called when the connection is cut without a reason. */
   readonly onCut?: () => void;
   /**
@@ -66,7 +69,7 @@ export class Link implements Channel {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
     this.closed = promise;
     this.#resolveClosed = resolve;
-    const { peer, onCut, redial } = options;
+    const { peer, onCut, redial, heartbeat } = options;
     const {
       reconnectTimeoutMs = standardTimes.reconnectTimeoutMs,
       explainMs = standardTimes.explainMs,
@@ -76,6 +79,7 @@ export class Link implements Channel {
     this.connection = new LinkConnection({
       peer,
       redial,
+      heartbeat,
       reconnectTimeoutMs,
       goodbyeMs: explainMs,
       goesOn: () => this.isOpen,

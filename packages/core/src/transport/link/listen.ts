@@ -13,6 +13,7 @@ import { brokenChannel, type Channel } from "../channel.ts";
 import { deadline } from "../deadline.ts";
 import { type FrameLimits, peerLimits } from "../socket/framing.ts";
 import { handshakeMs, helloLimits, receive } from "../connect/handshake.ts";
+import { hearNothing, replaced } from "./dialled-heartbeat.ts";
 import { watchHeartbeat, watchSilence } from "./heartbeat.ts";
 import { Link } from "./link.ts";
 import type { PeerLimits } from "../socket/slow-peers.ts";
@@ -111,6 +112,8 @@ class Reception {
   readonly #options: ListenOptions;
   /** Links by their peer and the id that it has given them. */
   readonly #links: Map<string, Link> = new Map();
+  /** Heartbeats of links whose first connection is still to come. */
+  readonly #early: Map<string, SocketChannel> = new Map();
 
   constructor(options: ListenOptions) {
     this.#options = options;
@@ -141,14 +144,16 @@ class Reception {
   /** @throws RaySystemError for a malformed hello */
   #admit(
     channel: SocketChannel,
-    { peerId, wayId, linkId, received, heartbeatOf }: Readonly<Record<string, unknown>>,
+    { peerId, wayId, linkId, received, heartbeatOf, isNew }: Readonly<Record<string, unknown>>,
     welcome: Arrival["welcome"],
   ): void {
     if (typeof peerId !== "string" || (wayId !== undefined && typeof wayId !== "string")) {
       throw new RaySystemError("not a hello");
     }
     const arrival = { channel, peerId, welcome };
-    if (typeof heartbeatOf === "string") return this.#hold(arrival, heartbeatOf);
+    if (typeof heartbeatOf === "string") {
+      return this.#hold(arrival, heartbeatOf, isNew === true);
+    }
     channel.setLimits(this.#options.limits ?? peerLimits);
     if (typeof linkId !== "string") {
       channel.explainBy(() => this.#options.explain(peerId));
@@ -162,21 +167,34 @@ class Reception {
     // Without a count, the dialler of a known link did not receive its welcome.
     if (known !== undefined)
       return resume(arrival, known, typeof received === "number" ? received : 0);
-    this.#begin(arrival, key, wayId);
+    const heartbeat = this.#early.get(key);
+    if (heartbeat?.isOpen !== true) return refuse(arrival, { isUnheld: true });
+    this.#early.delete(key);
+    watchHeartbeat(this.#begin(arrival, key, wayId), heartbeat);
   }
 
-  /** Takes the connection as the heartbeat of a link. */
-  #hold(arrival: Arrival, linkId: string): void {
+  /** Takes the connection as the heartbeat of a link, which may be about to begin. */
+  #hold(arrival: Arrival, linkId: string, isNew: boolean): void {
     const { channel, peerId, welcome } = arrival;
-    const link = this.#links.get(keyOf(peerId, linkId));
+    const key = keyOf(peerId, linkId);
+    const link = this.#links.get(key);
     channel.explainBy(async () => cutOff);
-    if (link?.isOpen !== true) return refuse(arrival);
+    if (link?.isOpen === true) {
+      welcome({});
+      return watchHeartbeat(link, channel);
+    }
+    if (!isNew) return refuse(arrival);
     welcome({});
-    watchHeartbeat(link, channel);
+    hearNothing(channel);
+    this.#early.get(key)?.close(replaced);
+    this.#early.set(key, channel);
+    void channel.closed.then(() => {
+      if (this.#early.get(key) === channel) this.#early.delete(key);
+    });
   }
 
   /** Takes the connection as the first one of a new link. */
-  #begin({ channel, peerId, welcome }: Arrival, key: string, wayId: string | undefined): void {
+  #begin({ channel, peerId, welcome }: Arrival, key: string, wayId: string | undefined): Link {
     const { explain, network, onChannel } = this.#options;
     const link = new Link({ peer: peerId, explain: () => explain(peerId), ...network });
     this.#links.set(key, link);
@@ -185,6 +203,7 @@ class Reception {
     welcome({});
     link.attach({ wire: channel, received: 0 });
     onChannel(link, { peerId, wayId });
+    return link;
   }
 }
 
@@ -192,14 +211,21 @@ function keyOf(peerId: string, linkId: string): string {
   return JSON.stringify([peerId, linkId]);
 }
 
-/** Says that there is no such link, or no longer. */
-function refuse({ channel, welcome }: Arrival): void {
-  welcome({ isUnknown: true });
+/** Says that there is no such link, or no longer, or no heartbeat beside it. */
+function refuse({ channel, welcome }: Arrival, why: Refusal = { isUnknown: true }): void {
+  welcome(why);
   channel.close(cutOff);
 }
 
-/** Goes on with a link over the connection. */
-function resume({ channel, welcome }: Arrival, link: Link, received: number): void {
+type Refusal = { readonly isUnknown: true } | { readonly isUnheld: true };
+
+/** Goes on with a link over the connection, if there is a heartbeat beside it. */
+function resume(arrival: Arrival, link: Link, received: number): void {
+  const { channel, welcome } = arrival;
+  if (!link.connection.isHeldBeside) {
+    link.connection.turnedAway();
+    return refuse(arrival, { isUnheld: true });
+  }
   // Both happen in one turn: nothing arrives over the last connection after the count is sent.
   welcome({ received: link.receipts.count });
   link.attach({ wire: channel, received });

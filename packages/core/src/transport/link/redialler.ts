@@ -56,6 +56,8 @@ export interface RediallerParts {
   readonly onFailed: () => void;
   /** The peer has refused the link. */
   readonly onRefused: (error: Error) => void;
+  /** No more connection is made. */
+  readonly onOver: () => void;
 }
 
 export class Redialler {
@@ -69,6 +71,7 @@ export class Redialler {
 
   constructor(parts: RediallerParts) {
     this.#parts = parts;
+    this.#attempts.signal.addEventListener("abort", () => parts.onOver(), { once: true });
   }
 
   /** The error of the last attempt to reach the peer. */

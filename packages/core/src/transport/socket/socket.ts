@@ -59,6 +59,7 @@ export class SocketChannel implements Channel {
   readonly #resolveClosed: (reason: DeathCause) => void;
   #explain: () => Promise<DeathCause>;
   #open = true;
+  #hasEnded = false;
 
   constructor(socket: Socket, options: SocketOptions) {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
@@ -85,7 +86,10 @@ export class SocketChannel implements Channel {
       this.#reader.arrived(chunk);
     });
     socket.pause();
-    socket.on("end", () => socket.destroy());
+    socket.on("end", () => {
+      this.#hasEnded = true;
+      socket.destroy();
+    });
     // The error of a broken socket says less than the reason why the peer is gone.
     socket.on("error", () => undefined);
     socket.on("close", () => {
@@ -96,6 +100,11 @@ export class SocketChannel implements Channel {
 
   get isOpen(): boolean {
     return this.#open && this.#writer.hasPeer;
+  }
+
+  /** Whether the peer has ended the connection, or its process has: the network has not. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   send(batch: Batch): void {
