@@ -28,6 +28,7 @@ import {
   standardMemory,
   standardObjectStoreMemory,
   asError,
+  timers,
   codeOf,
   inHome,
 } from "@rayling/core/cluster";
@@ -46,7 +47,7 @@ export interface Agent {
   readonly hostCount: number;
   /** Resolves when it has ended, for any reason. */
   readonly closed: Promise<void>;
-  /** Ends every host, and then the agent. Idempotent. */
+  /** Ends every host, and then the agent, which holds the process no more. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -59,11 +60,15 @@ const agentGone: DeathCause = {
   kind: "node-died",
   message: "the agent of its machine was stopped",
 };
+/** The time between two turns that only hold the process, in ms: days. */
+const holdingMs = 2 ** 30;
+
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
 /**
- * Starts an agent. Rejects with InvalidOptionError; with RaySystemError when it cannot listen,
- * naming the port; with CertificateError for unusable certificates.
+ * Starts an agent, which holds the process until it is closed. Rejects with InvalidOptionError;
+ * with RaySystemError when it cannot listen, naming the port; with CertificateError for unusable
+ * certificates.
  */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   checkAgentOptions(options);
@@ -98,6 +103,8 @@ class RunningAgent implements Agent {
   readonly #onClosed: () => void;
   #listener: Listener | undefined;
   #endWatch: (() => void) | undefined;
+  /** Its connections do not hold the process: this does, until everything has ended. */
+  #holding: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: AgentOptions, found: KnownCredentials | undefined) {
@@ -154,6 +161,7 @@ class RunningAgent implements Agent {
       void this.#guard.close();
       throw error;
     }
+    this.#holding = timers.setInterval(() => undefined, holdingMs);
     const { paths, credentials } = this.#found ?? {};
     if (paths === undefined || credentials === undefined) return;
     this.#endWatch = watchCredentials(
@@ -242,7 +250,10 @@ class RunningAgent implements Agent {
         this.#tell(`${spillDirectory} stays: ${asError(error).message}`);
       });
       await this.#guard.close();
-    })().finally(this.#onClosed);
+    })().finally(() => {
+      timers.clearInterval(this.#holding);
+      this.#onClosed();
+    });
     return this.#closing;
   }
 

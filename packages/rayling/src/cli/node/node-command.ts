@@ -78,14 +78,11 @@ export async function runNode({
     "",
     `or RAYLING_NODES=${address}`,
   ]);
-  // The agent's connections hold no process; this timer does, until a signal comes.
-  const forever = setInterval(() => undefined, 2 ** 30);
   try {
     await stop.race(agent.closed);
   } catch {
     await agent.close();
   } finally {
-    clearInterval(forever);
     stop.close();
   }
 }
