@@ -357,6 +357,21 @@ describe("a link", () => {
     expect(count).toBe(500);
   });
 
+  test("to a host whose node is lost ends at once where nothing has come from there for long", async () => {
+    const gone = Promise.withResolvers<DeathCause>();
+    const { left } = await pair({
+      network: { explainMs: 600_000 },
+      explainLeft: () => gone.promise,
+    });
+    const [now] = process.hrtime();
+    const clock = vi.spyOn(process, "hrtime").mockReturnValue([now + 3600, 0]);
+    ends.push(() => clock.mockRestore());
+    const lost: DeathCause = { kind: "node-died", message: "it stands still" };
+    gone.resolve(lost);
+    const later = new Promise((resolve) => setImmediate(resolve));
+    expect(await Promise.race([left.closed, later])).toBe(lost);
+  });
+
   test("is waited for at the end of a process no longer than all of them together", async () => {
     const pairs = await Promise.all(Array.from({ length: 5 }, () => pair()));
     for (const { left } of pairs) left.send(numbered(1));
@@ -587,7 +602,7 @@ describe("a link", () => {
     const wire = await introduced(port, { linkId: "way-1" });
     expect(wire.welcome).toEqual({});
     expect(accepted).toHaveBeenCalledOnce();
-    heartbeat.close(died);
+    heartbeat.send(numbered(0));
     await wire.closed;
     const late = await introduced(port, { linkId: "way-1", received: 0 });
     expect(late.welcome).toEqual({ isUnheld: true });

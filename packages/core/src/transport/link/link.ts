@@ -95,6 +95,7 @@ export class Link implements Channel {
       whenExplainable: options.whenExplainable,
       explainMs,
       isConnected: () => this.connection.isAttached,
+      silentMs: () => this.receipts.silentMs,
       onEnd: (cause) => this.#finish(cause),
     });
   }

@@ -11,6 +11,8 @@ export interface PeerEndParts {
   readonly explainMs: number;
   /** Whether there is a connection, over which its last data may arrive. */
   readonly isConnected: () => boolean;
+  /** Milliseconds since data last arrived from the peer. */
+  readonly silentMs: () => number;
   readonly onEnd: (cause: DeathCause) => void;
 }
 
@@ -74,7 +76,15 @@ export class PeerEnd {
   #known(cause: DeathCause): void {
     if (this.#isStopped) return;
     this.#cause = cause;
-    if (!this.#parts.isConnected()) return this.#parts.onEnd(cause);
-    this.#timer = timers.setTimeout(() => this.#parts.onEnd(cause), this.#parts.explainMs).unref();
+    const { isConnected, onEnd } = this.#parts;
+    const waitMs = isConnected() ? this.#lastDataMs(cause) : 0;
+    if (waitMs <= 0) return onEnd(cause);
+    this.#timer = timers.setTimeout(() => onEnd(cause), waitMs).unref();
+  }
+
+  /** A process that ends closes its connection behind its last data; a lost machine does not. */
+  #lastDataMs({ kind }: DeathCause): number {
+    const { explainMs, silentMs } = this.#parts;
+    return kind === "node-died" ? explainMs - silentMs() : explainMs;
   }
 }
