@@ -144,12 +144,16 @@ function samplesOf(
   counted: Counted,
 ): SolutionSample[] {
   if (!isRow(value)) throw bad("the line is not an object");
-  // Parquet's rows have all columns, even without a value, so null counts as missing, in JSON, too.
-  const present = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
+  const present = withoutNulls(value);
   const isOfSolutions = Object.values(present).some((part) => isRow(part) && "solution" in part);
   return isRollout(present, options.keys) || !isOfSolutions
-    ? rolloutsOf(present, options, bad, counted)
+    ? rolloutsOf(value, options, bad, counted)
     : solutionsOf(present, options, bad, counted);
+}
+
+/** Parquet's rows have all columns, even without a value: null counts as missing, in JSON, too. */
+function withoutNulls(row: Row): Row {
+  return Object.fromEntries(Object.entries(row).filter(([, part]) => part !== null));
 }
 
 /** One question with any number of solutions. */
@@ -190,12 +194,14 @@ function solutionsOf(
  * keys of readRollout, of which `response_length` counts tokens (dapo).
  */
 function rolloutsOf(
-  value: Row,
+  row: Row,
   options: InputOptions,
   bad: (reason: string) => CliError,
   { questionIndex, firstIndex, dataSource: source }: Counted,
 ): SolutionSample[] {
-  const { responses, groundTruth, prompt } = readRollout(value, options.keys, { ...flags, bad });
+  // Its errors name a column that is null.
+  const { responses, groundTruth, prompt } = readRollout(row, options.keys, { ...flags, bad });
+  const value = withoutNulls(row);
   const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
   if (!isRow(extraInfo)) throw bad(`"extra_info" is not an object`);
