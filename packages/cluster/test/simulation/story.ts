@@ -370,8 +370,10 @@ class Story {
     this.#open += 1;
     const values: unknown[] = [];
     try {
-      if (most === 0 && count > 0) await stream.return();
-      else {
+      if (most === 0 && count > 0) {
+        told.isLeft = true;
+        await stream.return();
+      } else {
         for await (const ref of stream) {
           const [value] = await getValues(caller, [entryOf(ref)], new Wait("get"));
           values.push(value);
@@ -379,8 +381,6 @@ class Story {
         }
       }
       this.#answered(told, { ok: true, value: values });
-      // It may have been left before it began.
-      if (most === 0 && told.runs.length === 0) told.runs.push("never");
     } catch (error) {
       this.#answered(told, { ok: false, error: error as Error });
     }
