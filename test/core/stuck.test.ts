@@ -116,6 +116,20 @@ test("a process that does not answer may be stopped, and is not said to hold its
   );
 });
 
+test("a get of a value that stands where it was made says that, too", async () => {
+  await start();
+  const gate = Gate.options({ isolation: "process" }).remote();
+  const pid = await ray.get(gate.processId.remote());
+  const made = gate.bytes.remote(2 ** 20);
+  await ray.wait([made]);
+  process.kill(pid, "SIGSTOP");
+  const text = await warningOf(made);
+  process.kill(pid, "SIGCONT");
+  expect(text).toMatch(
+    /for 1 not ready:\n.*: its value is not here yet: it is asked of host-\w+, which keeps it and/,
+  );
+});
+
 test("an actor that waits for resources: the warning says which are missing", async () => {
   await start();
   const big = Gate.options({ resources: { license: 1 } }).remote();

@@ -44,7 +44,7 @@ describe("a copy of another's value that came here", () => {
     const entry = entryWith("here", arrived(block(1)));
     copies.note(object, entry, entry.outcome?.value as Encoded);
     expect(copies.find(object.id, "owner")).toMatchObject({ label: "made" });
-    entry.moved({ bring: async () => undefined });
+    entry.moved({ bringing: "", bring: async () => undefined });
     expect(copies.find(object.id, "owner")?.found).toBe(entry);
   });
 

@@ -53,7 +53,7 @@ function callOf(echo: Echo, text: string, maxRetries: number, uses: ObjectEntry[
 
 /** A result that is known to be lost. */
 function lostResult(lineage: Lineage, call: Call): ObjectEntry {
-  call.entry.resolveAway({ bring: (entry) => lineage.remake(entry, loss) });
+  call.entry.resolveAway({ bringing: "", bring: (entry) => lineage.remake(entry, loss) });
   lineage.note(call.entry, call);
   return call.entry;
 }
@@ -83,7 +83,7 @@ test("one without retries, and one that nobody noted, are refused", async () => 
   await lineage.remake(entry, loss);
   expect(reasonOf(entry)).toBe("retries-disabled");
   const unknown = createEntry("echo");
-  unknown.resolveAway({ bring: async () => undefined });
+  unknown.resolveAway({ bringing: "", bring: async () => undefined });
   await lineage.remake(unknown, loss);
   expect(reasonOf(unknown)).toBe("lineage-disabled");
 });

@@ -89,6 +89,7 @@ export class SpilledValues {
     this.#bytes += kept.byteLength;
     this.#spills += 1;
     entry.moved({
+      bringing: "it is read from disk",
       bring: (asked) =>
         (kept.bringing ??= this.#restore(asked, kept, { extent, remains, seen }).finally(
           () => (kept.bringing = undefined),

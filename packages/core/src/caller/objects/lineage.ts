@@ -175,6 +175,7 @@ export class Lineage {
     let bringing: Promise<void> | undefined;
     made.resolveAway({
       isLost: () => true,
+      bringing: "it was lost, and the call that made it runs again",
       bring: (asked) => (bringing ??= this.#remake(asked, recipe, loss)),
     });
     return made;

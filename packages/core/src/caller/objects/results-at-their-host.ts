@@ -90,6 +90,10 @@ export class Located implements Away {
     this.#link = link;
   }
 
+  get bringing(): string {
+    return `it is asked of ${entryOf(this.kept).owner}, which keeps it and has not answered`;
+  }
+
   get kept(): ObjectRef {
     return this.#kept;
   }

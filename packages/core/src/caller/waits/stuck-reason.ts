@@ -37,7 +37,9 @@ export async function describeStuck(link: ExplainLink, stuck: readonly Wait[]): 
 }
 
 async function describeWait(link: ExplainLink, wait: Wait): Promise<string> {
-  const waitables = wait.waitables.filter((one) => !one.isReady);
+  const waitables = wait.waitables.filter(
+    (one) => !one.isReady || (wait.what === "get" && isAway(one)),
+  );
   const seconds = ((clockMs() - wait.sinceMs) / 1000).toFixed(1);
   const who = wait.task === undefined ? "" : ` in ${wait.task.taskName}`;
   const count =
@@ -52,6 +54,11 @@ async function describeWait(link: ExplainLink, wait: Wait): Promise<string> {
   return [`${wait.what}${who} has waited ${seconds} s for ${count} not ready:`, ...lines].join(
     "\n",
   );
+}
+
+/** Whether it is ready, and its value is elsewhere: a get waits for that. */
+function isAway(waitable: Waitable): boolean {
+  return waitable instanceof ObjectEntry && waitable.outcome?.away !== undefined;
 }
 
 async function describe(link: ExplainLink, waitable: Waitable): Promise<string> {
@@ -69,7 +76,9 @@ export async function explain(
   entry: ObjectEntry,
   depth: number,
 ): Promise<string> {
-  if (entry.outcome !== undefined) return "it has become ready meanwhile";
+  const { outcome } = entry;
+  if (outcome?.away !== undefined) return `its value is not here yet: ${outcome.away.bringing}`;
+  if (outcome !== undefined) return "it has become ready meanwhile";
   if (entry.owner !== link.id) {
     return `it belongs to ${entry.owner}, which was asked for it and has not answered: ${entry.label} is not ready there, or ${entry.owner} does not answer now`;
   }
