@@ -165,6 +165,7 @@ describe("what is not understood is told with its line, the keys that there are,
       {},
       'there are respnse, ground_truth; is it "respnse"? (--response-key names it)',
     ],
+    [{ response: null, ground_truth: "2" }, {}, 'no response: "response" is null (--response-key'],
     [{ response: "2", ground_thruth: "2" }, {}, 'is it "ground_thruth"? (--truth-key names it)'],
     [
       { response: "2", gold: "2" },
