@@ -16,7 +16,7 @@ export type Producer = Pick<Pending, "cancel">;
 
 /** The place of a value that is not in memory. */
 export interface Away {
-  /** What is done to bring the value, in words for a warning. */
+  /** How the value is brought, in words for a warning. */
   readonly bringing: string;
   /**
    * Brings the value back through `returned` of the entry, or fails the entry through `lost`.
