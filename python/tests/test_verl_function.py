@@ -311,7 +311,11 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
     async def test_what_graders_print_is_logged(self) -> None:
         said: asyncio.Queue[str] = asyncio.Queue()
         handler = logging.Handler()
-        handler.emit = lambda record: said.put_nowait(record.getMessage())  # type: ignore[method-assign]
+        loop = asyncio.get_running_loop()
+        # The thread of the connection logs.
+        handler.emit = lambda record: loop.call_soon_threadsafe(  # type: ignore[method-assign]
+            said.put_nowait, record.getMessage()
+        )
         logger = logging.getLogger("rayling.output")
         self.addCleanup(logger.removeHandler, handler)
         self.addCleanup(logger.setLevel, logger.level)
