@@ -34,7 +34,7 @@ import rayling.verl  # noqa: E402
 from rayling import score_host  # noqa: E402
 from rayling.errors import RaylingError  # noqa: E402
 from rayling.plain import NotPlainError, Plain  # noqa: E402
-from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
+from rayling.score_host import RewardLoopError, ScoreHost, _Lines  # noqa: E402
 from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
 from rayling_client import _Plain  # noqa: E402
 
@@ -323,6 +323,12 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         logger.setLevel(logging.INFO)
         await compute_score("s", "w1", 1, {"does": "say"}, options=options())
         self.assertRegex(await said.get(), r"^\(.*\) it was said: w1$")
+
+    def test_a_log_that_cannot_be_written_ends_no_connection(self) -> None:
+        log = mock.Mock(side_effect=OSError("no room"))
+        with mock.patch.object(logging, "raiseExceptions", False):
+            _Lines(log).add("one\ntwo\nthr")
+        self.assertEqual(log.call_args_list, [mock.call("%s", "one"), mock.call("%s", "two")])
 
     async def test_options_come_from_a_file_and_keywords_win(self) -> None:
         (Path(self.folder) / "grade.ts").symlink_to(GRADE)

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import threading
+import traceback
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -370,7 +371,12 @@ class _Lines:
     def add(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            self._log("%s", line)
+            try:
+                self._log("%s", line)
+            except Exception:
+                # A handler of the user's: scores come over the same connection, and it stays.
+                if logging.raiseExceptions:
+                    traceback.print_exc()
 
 
 def _head(message: object, is_tagged: bool) -> tuple[str, list[memoryview]]:
