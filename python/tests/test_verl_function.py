@@ -324,12 +324,6 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         await compute_score("s", "w1", 1, {"does": "say"}, options=options())
         self.assertRegex(await said.get(), r"^\(.*\) it was said: w1$")
 
-    def test_a_log_that_cannot_be_written_ends_no_connection(self) -> None:
-        log = mock.Mock(side_effect=OSError("no room"))
-        with mock.patch.object(logging, "raiseExceptions", False):
-            _Lines(log).add("one\ntwo\nthr")
-        self.assertEqual(log.call_args_list, [mock.call("%s", "one"), mock.call("%s", "two")])
-
     async def test_options_come_from_a_file_and_keywords_win(self) -> None:
         (Path(self.folder) / "grade.ts").symlink_to(GRADE)
         config = Path(self.folder) / "rewards.yaml"
@@ -581,6 +575,14 @@ PLAIN: tuple[Callable[[Any], Any], ...] = (
     lambda one: Plain().of(one, "x"),
     lambda one: _Plain(is_strict=True).of(one, "x"),
 )
+
+
+class LinesTest(unittest.TestCase):
+    def test_a_log_that_cannot_be_written_ends_no_connection(self) -> None:
+        log = mock.Mock(side_effect=OSError("no room"))
+        with mock.patch.object(logging, "raiseExceptions", False):
+            _Lines(log).add("one\ntwo\nthr")
+        self.assertEqual(log.call_args_list, [mock.call("%s", "one"), mock.call("%s", "two")])
 
 
 class PlainTest(unittest.TestCase):
